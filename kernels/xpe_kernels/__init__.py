@@ -1,0 +1,1 @@
+"""Numba kernels: numpy and numba only, no checks, no strings, no global state."""

@@ -1,0 +1,1 @@
+"""The documented home of the evaluators' base class."""

@@ -1,0 +1,1 @@
+"""Readers of data files and Hub data sets, remapping to local files, digests."""

@@ -1,0 +1,1 @@
+"""The registered metrics: per-sample function, aggregation, direction."""

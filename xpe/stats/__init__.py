@@ -1,0 +1,1 @@
+"""Standard errors, intervals, groups and comparisons; checks what the kernels assume."""
