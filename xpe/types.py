@@ -234,10 +234,14 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A function of the list of values of `column`, which may be any objects. Slow to resample."""
+    """A function of the list of values of `column`, which may be any objects. Slow to resample.
+
+    `resample` False: no error bar, because `aggregate` gives no per-sample values.
+    """
 
     column: str
     aggregate: Callable[[Sequence[Any]], float]
+    resample: bool = True
 
 
 Kind: TypeAlias = Mean | Ratio | Sums | Order | Items
@@ -344,11 +348,12 @@ class Model(Protocol):
         template digests, engine version. JSON values only, no secrets, no paths.
         """
 
-    def reply(self, asked: Iterable[Asked | None], /) -> Iterator[tuple[Asked, Reply]]:
+    def reply(self, asked: Iterable[Asked | None], /) -> Iterator[tuple[Asked, Reply] | None]:
         """Answer each request once, in any order, as replies finish.
 
         `asked` is pulled while there is room. It gives None when nothing can be asked until a
-        reply has been yielded: then work on what is there, yield, and pull again.
+        reply has been yielded: then work on what is there, yield, and pull again. With nothing
+        under way either, yield None, so that others can get on.
         """
 
 
