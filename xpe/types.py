@@ -252,12 +252,14 @@ class Metric:
     """A name for a number, how it is made of rows, and which way is better.
 
     `signature` names everything that moves the number (tokenizer, smoothing, version).
+    `limits` are the lowest and highest value that one answer can have, where both are known.
     """
 
     name: str
     kind: Kind
     higher_is_better: bool = True
     signature: str | None = None
+    limits: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,208 @@
+"""From rows to a number with its error bar: the one entrance for the pipeline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import numpy as np
+
+from xpe.stats import intervals
+from xpe.stats.closed import effective_size, mean_stderr, spread
+from xpe.stats.intervals import Interval
+from xpe.stats.settings import Stats
+from xpe.stats.statistic import MeanOf, Statistic, defined, statistic
+from xpe.types import FAULTS, FLAGS, Estimate, Float, Metric, Table
+
+
+def estimate(
+    metric: Metric,
+    table: Table,
+    settings: Stats,
+    *,
+    compat: str | None = None,
+    n_task: int | None = None,
+) -> Estimate:
+    """Estimate one metric from the rows of one evaluator.
+
+    Parameters
+    ----------
+    compat
+        `lm_eval` gives the standard errors of lm-evaluation-harness to the last bit.
+    n_task
+        Number of samples of the task, where the table does not hold all of them yet.
+
+    Raises
+    ------
+    DataError
+        A column holds NaN or infinity, or a denominator is negative; the message names the
+        document.
+    """
+    found = statistic(metric.kind, table)
+    n = max(n_task or 0, len(table.rows_NK))
+    counts = {f"n_{name}": _count(table, name) for name in (*FAULTS, *FLAGS)}
+    missing = n - int(table.scored_N.sum())
+    faulty = missing > 0 or any(counts[f"n_{name}"] for name in FAULTS)
+    value = defined(found.value) if found.count else None
+    error = ErrorBar(metric, found, settings, compat) if value is not None else None
+    stderr = error.stderr if error else None
+    ci, ci_method = error.interval() if error else (None, None)
+    low, high = _range(found)
+    return Estimate(
+        value=value,
+        stderr=stderr,
+        ci=ci,
+        ci_method=ci_method,
+        n=n,
+        count=found.count,
+        min=low,
+        max=high,
+        **counts,
+        partial=faulty,
+        bounds=_bounds(metric, found, missing) if missing else None,
+        higher_is_better=metric.higher_is_better,
+        signature=metric.signature,
+        why=error.why if error else ("no samples" if not found.count else "undefined"),
+        extra=error.extra if error else {},
+    )
+
+
+class ErrorBar:
+    """Standard error and interval of one statistic, from one set of replicates."""
+
+    def __init__(
+        self, metric: Metric, found: Statistic, settings: Stats, compat: str | None
+    ) -> None:
+        self._found = found
+        self._settings = settings
+        self._replicates_B: Float | None = None
+        self.extra: Mapping[str, int] = {}
+        self.why: str | None = None
+        self.stderr = defined(self._stderr()) if self._has_units() else None
+
+    def interval(self) -> tuple[Interval | None, str | None]:
+        """Return the interval and the name of its method; None for both if undefined."""
+        name = self._settings.interval
+        if name == "none":
+            return None, None
+        fitting = [name] if name != "auto" else []
+        fitting += ["wilson", "t"] if isinstance(self._found, MeanOf) else ["percentile", "t"]
+        for candidate in fitting:
+            made = INTERVALS[candidate](self)
+            if made is not None and all(math.isfinite(end) for end in made):
+                return made, candidate
+        return None, None
+
+    def _has_units(self) -> bool:
+        if self._found.n_units > 1:
+            return True
+        self.why = "n=1" if self._found.count == 1 else "one cluster"
+        return False
+
+    def _stderr(self) -> float:
+        closed = self._found.closed()
+        if closed is not None:
+            return closed
+        if self._settings.method == "exact":
+            exact = self._found.exact()
+            if exact is not None:
+                return exact
+        replicates_B = self.replicates_B
+        return math.nan if replicates_B is None else spread(replicates_B)
+
+    @property
+    def replicates_B(self) -> Float | None:
+        """The finite replicates; None if the bootstrap is off. Those undefined are counted."""
+        if self._settings.bootstrap_iters == 0:
+            self.why = "off"
+            return None
+        if self._replicates_B is None:
+            try:
+                all_B = self._found.replicates(self._settings.bootstrap_iters, self._settings.seed)
+            except ImportError:
+                self.why = "off"
+                return None
+            self._replicates_B = all_B[np.isfinite(all_B)]
+            if undefined := len(all_B) - len(self._replicates_B):
+                self.extra = {"undefined_replicates": undefined}
+        return self._replicates_B
+
+    # --- one method an interval; None where it does not apply ---
+
+    def binary(self, make: Callable[..., Interval], *, takes_critical: bool) -> Interval | None:
+        """Make an interval for a share; clustered ones on the effective sample size."""
+        found, level = self._found, self._settings.level
+        if not (isinstance(found, MeanOf) and found.binary):
+            return None
+        if found.codes_N is None:
+            return make(round(found.values_N.sum()), found.count, level)
+        if self.stderr is None:
+            return None
+        plain = mean_stderr(found.values_N)
+        size = effective_size(found.count, plain, self.stderr, found.n_units)
+        if not takes_critical:
+            return make(found.value * size, size, level)
+        critical = intervals.t_quantile(level, found.n_units - 1)
+        return make(found.value * size, size, level, critical=critical)
+
+    def t(self) -> Interval | None:
+        if self.stderr is None:
+            return None
+        value, df = self._found.value, self._found.n_units - 1
+        return intervals.t(value, self.stderr, df, self._settings.level)
+
+    def percentile(self) -> Interval | None:
+        replicates_B = self._drawn()
+        if replicates_B is None:
+            return None
+        return intervals.percentile(replicates_B, self._settings.level)
+
+    def bca(self) -> Interval | None:
+        replicates_B = self._drawn()
+        if replicates_B is None:
+            return None
+        jackknife = self._found.jackknife()
+        jackknife = jackknife[np.isfinite(jackknife)]
+        return intervals.bca(self._found.value, replicates_B, jackknife, self._settings.level)
+
+    def _drawn(self) -> Float | None:
+        if self._found.n_units < 2:
+            return None
+        replicates_B = self.replicates_B
+        return replicates_B if replicates_B is not None and len(replicates_B) > 1 else None
+
+
+INTERVALS: Mapping[str, Callable[[ErrorBar], Interval | None]] = {
+    "wilson": partial(ErrorBar.binary, make=intervals.wilson, takes_critical=True),
+    "clopper_pearson": partial(
+        ErrorBar.binary, make=intervals.clopper_pearson, takes_critical=False
+    ),
+    "t": ErrorBar.t,
+    "percentile": ErrorBar.percentile,
+    "bca": ErrorBar.bca,
+}
+
+
+def _count(table: Table, name: str) -> int:
+    return int(np.count_nonzero(table.column(name) > 0))
+
+
+def _range(found: Statistic) -> tuple[float | None, float | None]:
+    singles_N = found.singles_N
+    singles_N = singles_N[np.isfinite(singles_N)]
+    if not len(singles_N):
+        return None, None
+    return float(singles_N.min()), float(singles_N.max())
+
+
+def _bounds(metric: Metric, found: Statistic, missing: int) -> tuple[float, float] | None:
+    """Return the value with all missing samples at their worst, and at their best."""
+    if not isinstance(found, MeanOf):
+        return None
+    ends = metric.limits or ((0.0, 1.0) if found.count and found.binary else None)
+    if ends is None:
+        return None
+    worst, best = ends if metric.higher_is_better else ends[::-1]
+    total, n = math.fsum(found.values_N), found.count + missing
+    return (total + missing * worst) / n, (total + missing * best) / n

@@ -1,0 +1,130 @@
+"""Confidence and credible intervals: each a pure function that returns (low, high).
+
+`level` is the coverage, 0.95 for a 95 % interval. Formulas are textbook ones; see Newcombe (1998)
+for `newcombe` and Efron (1987) for `bca`.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+
+from xpe.errors import DataError
+from xpe.types import Float
+
+Interval = tuple[float, float]
+
+
+def z_quantile(level: float) -> float:
+    """Return the two-sided normal quantile, 1.96 for 0.95."""
+    return NormalDist().inv_cdf(0.5 + level / 2)
+
+
+def t_quantile(level: float, df: float) -> float:
+    """Return the two-sided quantile of Student's t with `df` degrees of freedom."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(df, 0.5 + level / 2))
+
+
+def normal(value: float, stderr: float, level: float = 0.95) -> Interval:
+    """Value ± z·stderr (Wald). Fails near the ends of 0/1 data: prefer `wilson` there."""
+    half = z_quantile(level) * stderr
+    return value - half, value + half
+
+
+def t(value: float, stderr: float, df: float, level: float = 0.95) -> Interval:
+    """Value ± t·stderr with `df` degrees of freedom."""
+    half = t_quantile(level, df) * stderr
+    return value - half, value + half
+
+
+def wilson(k: float, n: float, level: float = 0.95, *, critical: float | None = None) -> Interval:
+    """Wilson's score interval for k successes of n; both may be fractional (effective size).
+
+    `critical` replaces the normal quantile, for instance by that of Student's t.
+    """
+    _check_counts(k, n)
+    z = z_quantile(level) if critical is None else critical
+    p = k / n
+    centre = p + z * z / (2 * n)
+    half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
+    low = 0.0 if k == 0 else max(0.0, (centre - half) / scale)
+    high = 1.0 if k == n else min(1.0, (centre + half) / scale)
+    return low, high
+
+
+def clopper_pearson(k: float, n: float, level: float = 0.95) -> Interval:
+    """Clopper and Pearson's exact interval: covers at least `level`, mostly more."""
+    from scipy.special import betaincinv
+
+    _check_counts(k, n)
+    tail = (1 - level) / 2
+    low = 0.0 if k == 0 else float(betaincinv(k, n - k + 1, tail))
+    high = 1.0 if k == n else float(betaincinv(k + 1, n - k, 1 - tail))
+    return low, high
+
+
+def beta_posterior(
+    k: float, n: float, level: float = 0.95, prior: tuple[float, float] = (1.0, 1.0)
+) -> Interval:
+    """Equal-tailed credible interval under a Beta prior; uniform unless told otherwise."""
+    from scipy.special import betaincinv
+
+    _check_counts(k, n)
+    tail = (1 - level) / 2
+    a, b = prior[0] + k, prior[1] + n - k
+    return float(betaincinv(a, b, tail)), float(betaincinv(a, b, 1 - tail))
+
+
+def jeffreys(k: float, n: float, level: float = 0.95) -> Interval:
+    """Credible interval under Jeffreys' prior, Beta(1/2, 1/2)."""
+    return beta_posterior(k, n, level, (0.5, 0.5))
+
+
+def newcombe(k_a: float, n_a: float, k_b: float, n_b: float, level: float = 0.95) -> Interval:
+    """Interval for p_A − p_B of two independent samples, from their Wilson bounds."""
+    low_a, high_a = wilson(k_a, n_a, level)
+    low_b, high_b = wilson(k_b, n_b, level)
+    p_a, p_b = k_a / n_a, k_b / n_b
+    difference = p_a - p_b
+    return (
+        difference - math.hypot(p_a - low_a, high_b - p_b),
+        difference + math.hypot(high_a - p_a, p_b - low_b),
+    )
+
+
+def percentile(replicates_B: Float, level: float = 0.95) -> Interval:
+    """Quantiles of the bootstrap replicates."""
+    low, high = np.quantile(replicates_B, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def bca(value: float, replicates_B: Float, jackknife_N: Float, level: float = 0.95) -> Interval:
+    """Bias-corrected and accelerated interval.
+
+    `jackknife_N` holds the statistic with each unit left out. Where all replicates lie on one
+    side of `value` the correction is undefined, and the percentile interval is returned.
+    """
+    normal_dist = NormalDist()
+    below = float(np.mean(replicates_B < value) + np.mean(replicates_B == value) / 2)
+    if below in (0.0, 1.0):
+        return percentile(replicates_B, level)
+    bias = normal_dist.inv_cdf(below)
+    gap = jackknife_N.mean() - jackknife_N
+    spread = float((gap**2).sum()) ** 1.5
+    acceleration = float((gap**3).sum()) / (6 * spread) if spread else 0.0
+    tails = []
+    for tail in ((1 - level) / 2, (1 + level) / 2):
+        shifted = bias + normal_dist.inv_cdf(tail)
+        tails.append(normal_dist.cdf(bias + shifted / (1 - acceleration * shifted)))
+    low, high = np.quantile(replicates_B, tails)
+    return float(low), float(high)
+
+
+def _check_counts(k: float, n: float) -> None:
+    if not (n > 0 and 0 <= k <= n):
+        raise DataError(f"expected 0 <= k <= n and n > 0, got k={k} of n={n}")
