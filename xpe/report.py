@@ -1,0 +1,149 @@
+"""A result as a document, as files and as a table in the terminal."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from xpe.errors import DataFileError, OutputError
+from xpe.types import Estimate, Result
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SCHEMA = "xpe.results/1"
+_ALWAYS = ("value", "stderr", "ci", "ci_method", "min", "max")
+
+
+def estimate_json(found: Estimate) -> dict[str, Any]:
+    """Return an estimate as JSON values: undefined numbers are null and `why` says the reason."""
+    plain: dict[str, Any] = {}
+    for spec in fields(found):
+        value = getattr(found, spec.name)
+        if spec.name == "extra" or (value is None and spec.name not in _ALWAYS):
+            continue
+        plain[spec.name] = _defined(value)
+    return plain | {key: _defined(value) for key, value in found.extra.items()}
+
+
+def results_json(result: Result) -> dict[str, Any]:
+    """Return the keys `results`, `groups`, `group_subtasks`, `higher_is_better`, `n-samples`."""
+    return {
+        "results": {
+            name: {key: estimate_json(e) for key, e in task.estimates.items()}
+            for name, task in result.tasks.items()
+        },
+        "groups": {
+            name: {key: estimate_json(e) for key, e in estimates.items()}
+            for name, estimates in result.groups.items()
+        },
+        "group_subtasks": {name: list(tasks) for name, tasks in result.group_subtasks.items()},
+        "higher_is_better": {
+            name: {key: e.higher_is_better for key, e in task.estimates.items()}
+            for name, task in result.tasks.items()
+        },
+        "n-samples": {
+            name: {"original": task.n_original, "effective": task.n_effective}
+            for name, task in result.tasks.items()
+        },
+    }
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Replace a file with indented JSON, atomically.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written.
+    """
+    text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    write_lines(path, [text])
+
+
+def write_lines(path: Path, lines: Sequence[str] | Iterator[str]) -> None:
+    """Replace a file with `lines`, which bring their own line ends, atomically."""
+    partial = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(lines)
+        os.replace(partial, path)
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def read_results(folder: Path) -> dict[str, Any]:
+    """Read `results.json` of a run folder.
+
+    Raises
+    ------
+    DataFileError
+        There is none, or it is not a result file of a known schema.
+    """
+    path = folder / "results.json"
+    try:
+        document = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise DataFileError(f"{path}: {error.strerror}; expected a finished run folder") from error
+    except ValueError as error:
+        raise DataFileError(f"{path} is not JSON: {error}") from error
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise DataFileError(f"{path}: expected schema {SCHEMA!r}; is it a result file of xpe?")
+    return document
+
+
+def show_table(document: Mapping[str, Any], console: Console) -> None:
+    """Print `metric  value ± stderr  [interval]  n (failed, unparsed, truncated)` by task."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name, justify in (("task", "left"), ("metric", "left"), ("value", "right")):
+        table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    for name in ("± stderr", "interval"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("n (failed, unparsed, truncated)", no_wrap=True)
+    for section in ("results", "groups"):
+        for task, estimates in document[section].items():
+            label = task if section == "results" else f"{task} (group)"
+            for key, found in estimates.items():
+                table.add_row(label, *table_row(key, found))
+                label = ""
+    console.print(table)
+
+
+def table_row(key: str, found: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
+    """Return the cells of one estimate: metric, value, stderr, interval, counts."""
+    arrow = {True: "↑", False: "↓", None: ""}[found.get("higher_is_better")]
+    counts = [found.get(name, 0) for name in ("n_failed", "n_unparsed", "n_truncated")]
+    n = str(found["n"]) if found["count"] == found["n"] else f"{found['count']}/{found['n']}"
+    marks = "".join(
+        (" partial" if found.get("partial") else "", f" {found['why']}" if "why" in found else "")
+    )
+    return (
+        f"{key} {arrow}",
+        number(found["value"]),
+        f"± {number(found['stderr'])}",
+        "N/A" if found["ci"] is None else "[" + ", ".join(map(number, found["ci"])) + "]",
+        f"{n} ({', '.join(map(str, counts))}){marks}",
+    )
+
+
+def number(value: float | None) -> str:
+    """Return four significant decimals, or N/A for what is undefined."""
+    if value is None:
+        return "N/A"
+    return f"{value:.4f}" if abs(value) < 100 else f"{value:.6g}"
+
+
+def _defined(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, tuple):
+        return [_defined(item) for item in value]
+    return value
