@@ -15,7 +15,10 @@ CAPITAL_FIELDS = {"country": str, "capital": str, "choices": list, "answer": int
 ESSAY_FIELDS = {"title": str, "text": str}
 # name -> least number of records, fields and their types
 FILES = {
-    "arithmetic_zh": (120, {"question": str, "answer": (int, float), "unit": str}),
+    "arithmetic_zh": (
+        120,
+        {"question": str, "answer": (int, float), "unit": str, "template": str},
+    ),
     "arithmetic_zh_fewshot": (
         8,
         {"question": str, "solution": str, "answer": (int, float), "unit": str},

@@ -459,7 +459,14 @@ def build() -> list[dict[str, str | int | float]]:
             if problem[1] not in (other[1] for other in problems.values()):
                 problems[problem[0]] = problem
         for question, answer, unit in problems.values():
-            records.append({"question": question, "answer": as_number(answer), "unit": unit})
+            records.append(
+                {
+                    "question": question,
+                    "answer": as_number(answer),
+                    "unit": unit,
+                    "template": template.__name__,
+                }
+            )
     random.Random(SEED).shuffle(records)
     return records
 
