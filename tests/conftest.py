@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+_ran: set[str] = set()
 
 
 @pytest.fixture(scope="session")
@@ -17,3 +18,29 @@ def shared_data() -> Path:
     if not (folder / "data").is_dir():
         pytest.skip(f"the handed data is not at {folder}")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _folders_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep what a test writes to runs, and the configs of this user, out of every test."""
+    monkeypatch.setenv("XPE_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("XPE_CONFIG_PATH", raising=False)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Remember which tests of the handed data really ran."""
+    if report.when == "call" and "shared" in report.keywords and not report.skipped:
+        _ran.add(report.nodeid)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many tests looked at the handed data."""
+    terminalreporter.write_line(f"tests of the handed data that ran: {len(_ran)}")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a whole run that should have looked at the handed data and did not."""
+    chosen = session.config.getoption("markexpr") == "not vllm and not parity"
+    if os.environ.get("XPE_REQUIRE_SHARED") and chosen and not _ran and session.testscollected:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
