@@ -7,6 +7,7 @@ heavy. Other packages add kinds through the entry points `xpe.models`, `xpe.task
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -58,6 +59,16 @@ class Registry(Mapping[str, Any]):
             module, _, attribute = part.partition(":")
             part = self._found[kind] = getattr(import_module(module), attribute)
         return part
+
+    def kind_of(self, part: Any) -> str:
+        """Return the kind whose class `part` is an object of."""
+        for kind, found in self._found.items():
+            if isinstance(found, str):
+                module, _, attribute = found.partition(":")
+                found = getattr(sys.modules.get(module), attribute, None)  # noqa: PLW2901
+            if found is type(part):
+                return kind
+        raise unknown(f"{self._what} of class", type(part).__qualname__, self._found)
 
     def __contains__(self, kind: object) -> bool:
         if kind not in self._found:

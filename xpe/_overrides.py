@@ -1,0 +1,139 @@
+"""What was typed: quoting what Hydra's grammar rejects, and checking names before Hydra does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import ChoiceSweep, Override, QuotedString
+from hydra.errors import HydraException
+
+from xpe._explain import unknown_key
+from xpe.errors import ConfigError, UnknownNameError, nearest
+from xpe._folders import options
+
+OPENERS = tuple("[{'\"")
+
+
+def parsed(text: str) -> Override | None:
+    """Return one parsed override, None if Hydra's grammar rejects it."""
+    try:
+        return OverridesParser.create().parse_overrides([text])[0]
+    except HydraException:
+        return None
+
+
+def quoted(overrides: Sequence[str], *, multirun: bool) -> list[tuple[str, bool]]:
+    """Return each override in a form that Hydra reads, and whether it had to be quoted.
+
+    A value with Chinese, `=`, `#` and the like is quoted; in a multirun each item of a
+    comma-separated list by itself, else the list would become one text.
+
+    Raises
+    ------
+    ConfigError
+        If quoting the value does not help.
+    """
+    return [_quoted(text, multirun) for text in overrides]
+
+
+def check_choices(overrides: Sequence[str], names: Sequence[str], groups: Sequence[str]) -> None:
+    """Raise for a root key or an option of a group that does not exist, naming the nearest.
+
+    Raises
+    ------
+    UnknownNameError
+        With the known names. Globs and interpolations are left to Hydra.
+    """
+    for text in overrides:
+        override = parsed(text)
+        if override is None:
+            continue
+        key = str(override.key_or_group)
+        root = key.split(".")[0].split("/")[0]
+        if root not in (*names, *groups, "hydra"):
+            raise unknown_key("", root, {*names, *groups})
+        if key in groups:
+            for choice in _choices(override.value()):
+                _check_choice(key, choice)
+
+
+def _check_choice(group: str, choice: str) -> None:
+    known = options(group)
+    if choice in known or "${" in choice or choice.startswith("_"):
+        return
+    hints = nearest(choice, known)
+    hint = f" Did you mean {' or '.join(repr(h) for h in hints)}?" if hints else ""
+    raise UnknownNameError(
+        f"{group}={choice}: there is no {group} {choice!r}.{hint} "
+        f"Known: {', '.join(known) or 'none'}"
+    )
+
+
+def _choices(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, QuotedString):
+        yield value.text
+    elif isinstance(value, ChoiceSweep):
+        for item in value.list:
+            yield from _choices(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _choices(item)
+
+
+def _quoted(text: str, multirun: bool) -> tuple[str, bool]:
+    override = parsed(text)
+    key, equals, value = text.partition("=")
+    if override is not None:
+        if not multirun and override.is_sweep_override():
+            raise ConfigError(
+                f"{text}: several values are a sweep, which needs -m. "
+                f"For one value with commas write '{key}=\"{value}\"', for a list '{key}=[{value}]'"
+            )
+        return text, False
+    if not equals or not key.isascii():
+        raise ConfigError(
+            f"{text!r} is not a setting: expected key=value, with the key in ASCII letters"
+        )
+    items = _items(value) if multirun else [value]
+    attempt = f"{key}={','.join(_quoted_item(key, item) for item in items)}"
+    if value.startswith(OPENERS[:2]) or parsed(attempt) is None:
+        raise ConfigError(
+            f"{text!r} cannot be read: check its brackets and quotes. Text with other than "
+            f'ASCII letters inside a list or mapping needs quotes: \'{key}=["北京","上海"]\''
+        )
+    return attempt, True
+
+
+def _quoted_item(key: str, item: str) -> str:
+    if item.startswith(OPENERS) or parsed(f"{key}={item}") is not None:
+        return item
+    return '"' + _escaped(item) + '"'
+
+
+def _escaped(item: str) -> str:
+    """Escape quotes, and the backslashes that stand before a quote or at the end."""
+    text = re.sub(r'(\\*)"', lambda found: found[1] * 2 + '\\"', item)
+    return text + "\\" * (len(text) - len(text.rstrip("\\")))
+
+
+def _items(value: str) -> list[str]:
+    """Split at the commas that stand outside of quotes and brackets."""
+    items, depth, quote, start = [], 0, "", 0
+    for place, char in enumerate(value):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        elif char in "[{(":
+            depth += 1
+        elif char in ")}]":
+            depth -= 1
+        elif char == "," and depth == 0:
+            items.append(value[start:place])
+            start = place + 1
+    return [*items, value[start:]]
