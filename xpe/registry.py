@@ -114,6 +114,9 @@ EVALUATORS = Registry(
     {
         "metrics": "xpe.evaluators.metric_list:MetricList",
         "accuracy": "xpe.evaluators.accuracy:AccuracyEvaluator",
+        "bleu": "xpe.evaluators.bleu:BLEUEvaluator",
+        "math": "xpe.evaluators.math:MathEvaluator",
+        "tcm_diagnosis": "xpe.evaluators.tcm_diagnosis:TcmDiagnosisEvaluator",
     },
 )
 TRACKERS = Registry("tracker", "xpe.trackers", {"mlflow": "xpe.tracking:MlflowTracker"})

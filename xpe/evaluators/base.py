@@ -20,6 +20,7 @@ from pydantic.dataclasses import dataclass
 from xpe.registry import STRICT
 from xpe.types import (
     FAULTS,
+    FLAGS,
     Answer,
     Evaluator,
     Float,
@@ -229,8 +230,9 @@ def predictions(answer: Answer) -> Sequence[str | None]:
 
 
 def is_scored(measured: Measured) -> bool:
-    """Say whether a row holds more than reasons why there is no score."""
-    return any(column not in FAULTS for column in measured)
+    """Say whether a row has no fault, or holds more than faults and flags."""
+    faulty = any(measured.get(fault) for fault in FAULTS)
+    return not faulty or bool(measured.keys() - {*FAULTS, *FLAGS})
 
 
 def averaged(rows: Sequence[Measured]) -> Measured:
