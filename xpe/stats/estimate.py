@@ -45,7 +45,7 @@ def estimate(
     missing = n - int(table.scored_N.sum())
     faulty = missing > 0 or any(counts[f"n_{name}"] for name in FAULTS)
     value = defined(found.value) if found.count else None
-    error = ErrorBar(metric, found, settings, compat) if value is not None else None
+    error = ErrorBar(found, settings) if value is not None else None
     stderr = error.stderr if error else None
     ci, ci_method = error.interval() if error else (None, None)
     low, high = _range(found)
@@ -71,9 +71,7 @@ def estimate(
 class ErrorBar:
     """Standard error and interval of one statistic, from one set of replicates."""
 
-    def __init__(
-        self, metric: Metric, found: Statistic, settings: Stats, compat: str | None
-    ) -> None:
+    def __init__(self, found: Statistic, settings: Stats) -> None:
         self._found = found
         self._settings = settings
         self._replicates_B: Float | None = None

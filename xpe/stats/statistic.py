@@ -234,7 +234,7 @@ def draws(n: int, iters: int, seed: int) -> Iterator[NDArray[np.intp]]:
 
 
 @singledispatch
-def statistic(kind: Kind, table: Table) -> Statistic:
+def statistic(kind: Kind, table: Table) -> Statistic:  # noqa: ARG001
     """Take from `table` the rows behind a metric of this kind."""
     raise TypeError(f"expected Mean, Ratio, Sums, Order or Items, got {type(kind).__name__}")
 
@@ -286,7 +286,8 @@ def _items(kind: Items, table: Table) -> Statistic:
 
 def quotient(sums: Float) -> Float:
     """Divide the first of two sums by the second."""
-    return cast("Float", sums[..., 0] / sums[..., 1])
+    shares: Float = sums[..., 0] / sums[..., 1]
+    return shares
 
 
 def finite(table: Table, column: str) -> Float:
