@@ -146,8 +146,8 @@ def _handed_down(
             f"task.{name}: num_fewshot stays 0, which its config pins (not {given['num_fewshot']})"
         )
         del given["num_fewshot"]
-    if name in cfg["samples"] and f"task.{name}.samples" not in typed:
-        given["samples"] = list(cfg["samples"][name])
+    if name in cfg["samples"] and f"task.{name}.sample_ids" not in typed:
+        given["sample_ids"] = list(cfg["samples"][name])
         if given.pop("limit", None) is not None:
             note(f"task.{name}: samples names the documents, so limit does not apply")
     multiturn = cfg.get("fewshot_as_multiturn")
