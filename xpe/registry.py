@@ -106,6 +106,7 @@ TASKS = Registry(
         "generation": "xpe.tasks.generation:Generation",
         "loglikelihood": "xpe.tasks.loglikelihood:LogLikelihoodTask",
         "perplexity": "xpe.tasks.perplexity:Perplexity",
+        "group": "xpe.tasks.group:Group",
     },
 )
 EVALUATORS = Registry(
