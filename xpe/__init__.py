@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from xpe.config import RunConfig as RunConfig
     from xpe.config import compose as compose
-    from xpe.config import run as run
+    from xpe.launch import run as run
     from xpe.types import Result as Result
 
 __version__ = "0.1.0"
@@ -19,7 +19,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "RunConfig": "xpe.config",
     "compose": "xpe.config",
-    "run": "xpe.config",
+    "run": "xpe.launch",
     "Result": "xpe.types",
 }
 

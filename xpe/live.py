@@ -10,7 +10,7 @@ from pathlib import Path
 from xpe.report import estimate_json, write_json
 from xpe.stats.estimate import estimate
 from xpe.stats.settings import Stats
-from xpe.tables import Ledger, keys_of, result_key
+from xpe.tables import Ledger, keys_of
 from xpe.types import (
     Answer,
     Asked,
@@ -87,9 +87,7 @@ class LiveMetrics:
 
     def _refresh(self) -> None:
         for ledger in self._ledgers.values():
-            table = ledger.table()
-            for metric in ledger.evaluator.metrics:
-                key = result_key(metric.name, ledger.evaluator.filter)
+            for key, (metric, table) in ledger.metrics().items():
                 self.estimates[key] = estimate(metric, table, self._stats)
 
     def _state(self) -> dict[str, object]:

@@ -10,12 +10,12 @@ from xpe.seeds import Seeds
 from xpe.stats.estimate import estimate
 from xpe.stats.groups import Group, group_estimates
 from xpe.stats.settings import Stats
-from xpe.tables import Ledger, keys_of, measure, result_key
+from xpe.tables import Ledger, keys_of, measure
 from xpe.types import (
     Asks,
     Dialogue,
-    Estimate,
     Evaluator,
+    Metric,
     Model,
     Result,
     Sample,
@@ -45,33 +45,31 @@ def evaluate(run: Run, *, watch: Watcher) -> Result:
     `watch` sees each reply and each answer as it arrives. Progress, live metrics and sample
     files listen there; no step below knows of them.
     """
-    tables: dict[str, dict[str, Table]] = {}
+    rows: dict[str, Mapping[str, tuple[Metric, Table]]] = {}
     tasks: dict[str, TaskResult] = {}
     for task in run.tasks:
-        evaluators = keys_of(tuple(run.evaluators[task.name].values()))
-        tables[task.name] = gather(run, task, evaluators, watch)
-        tasks[task.name] = summarise(run, task, evaluators, tables[task.name])
+        rows[task.name] = gather(run, task, watch)
+        tasks[task.name] = summarise(run, task, rows[task.name])
         watch.task_finished(tasks[task.name])
-    groups = group_estimates(run.groups, tasks, tables, run.stats, compat=run.compat)
+    groups = group_estimates(run.groups, tasks, rows, run.stats, compat=run.compat)
     members = {name: tuple(group.tasks) for name, group in run.groups.items()}
     return Result(tasks, groups, members)
 
 
-def gather(
-    run: Run, task: Task, evaluators: Mapping[str, Evaluator], watch: Watcher
-) -> dict[str, Table]:
-    """Answer and measure every sample of a task: one table an evaluator."""
+def gather(run: Run, task: Task, watch: Watcher) -> dict[str, tuple[Metric, Table]]:
+    """Answer and measure every sample of a task: by result key, a metric and its rows."""
     samples = task.samples()
-    watch.task_started(task, len(samples))
+    evaluators = keys_of(tuple(run.evaluators[task.name].values()))
     askers = [evaluator for evaluator in evaluators.values() if isinstance(evaluator, Asks)]
     ledgers = {key: Ledger(evaluator) for key, evaluator in evaluators.items()}
     talks = open_talks(task, samples, askers)
+    watch.task_started(task, len(samples))
     for answer in converse(talks, run.models, torch_seed=run.seeds.torch, replied=watch.replied):
         measured = {key: measure(evaluator, answer) for key, evaluator in evaluators.items()}
         watch.answered(answer, measured)
         for key, ledger in ledgers.items():
             ledger.add(answer, measured[key])
-    return {key: ledger.table() for key, ledger in ledgers.items()}
+    return {key: pair for ledger in ledgers.values() for key, pair in ledger.metrics().items()}
 
 
 def open_talks(task: Task, samples: Sequence[Sample], askers: Sequence[Asks]) -> Iterator[Talk]:
@@ -86,14 +84,10 @@ def open_talks(task: Task, samples: Sequence[Sample], askers: Sequence[Asks]) ->
     return ((sample, whole(sample)) for sample in samples)
 
 
-def summarise(
-    run: Run, task: Task, evaluators: Mapping[str, Evaluator], tables: Mapping[str, Table]
-) -> TaskResult:
-    """Estimate every metric of every evaluator of a task."""
-    estimates: dict[str, Estimate] = {}
-    for key, evaluator in evaluators.items():
-        for metric in evaluator.metrics:
-            found = estimate(metric, tables[key], run.stats, compat=run.compat)
-            if found is not None:
-                estimates[result_key(metric.name, evaluator.filter)] = found
+def summarise(run: Run, task: Task, rows: Mapping[str, tuple[Metric, Table]]) -> TaskResult:
+    """Estimate every metric of a task from its rows."""
+    estimates = {
+        key: estimate(metric, table, run.stats, compat=run.compat)
+        for key, (metric, table) in rows.items()
+    }
     return TaskResult(task.name, estimates, task.n_original, len(task.samples()))

@@ -65,9 +65,7 @@ def from_json(plain: Mapping[str, Any], where: str = "record") -> Any:
 
 def canonical(value: Any) -> str:
     """Return the one JSON text of a value: sorted keys, no spaces, UTF-8."""
-    return json.dumps(
-        value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str
-    )
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str)
 
 
 def digest(value: Any) -> str:

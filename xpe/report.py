@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xpe.errors import DataFileError, OutputError
-from xpe.types import Estimate, Result
+from xpe.types import Estimate, Result, TaskResult
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,6 +53,25 @@ def results_json(result: Result) -> dict[str, Any]:
     }
 
 
+def result_of(document: Mapping[str, Any]) -> Result:
+    """Build the result that a document holds."""
+    tasks = {
+        name: TaskResult(
+            name,
+            {key: _estimate_of(plain) for key, plain in estimates.items()},
+            document["n-samples"][name]["original"],
+            document["n-samples"][name]["effective"],
+        )
+        for name, estimates in document["results"].items()
+    }
+    groups = {
+        name: {key: _estimate_of(plain) for key, plain in estimates.items()}
+        for name, estimates in document["groups"].items()
+    }
+    members = {name: tuple(below) for name, below in document["group_subtasks"].items()}
+    return Result(tasks, groups, members)
+
+
 def write_json(path: Path, value: Any) -> None:
     """Replace a file with indented JSON, atomically.
 
@@ -73,7 +91,7 @@ def write_lines(path: Path, lines: Sequence[str] | Iterator[str]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with partial.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(lines)
-        os.replace(partial, path)
+        partial.replace(path)
     except OSError as error:
         raise OutputError(f"{path} cannot be written: {error.strerror or error}") from error
 
@@ -139,6 +157,13 @@ def number(value: float | None) -> str:
     if value is None:
         return "N/A"
     return f"{value:.4f}" if abs(value) < 100 else f"{value:.6g}"
+
+
+def _estimate_of(plain: Mapping[str, Any]) -> Estimate:
+    known = {spec.name for spec in fields(Estimate)}
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in plain.items()}
+    extra = {k: v for k, v in values.items() if k not in known}
+    return Estimate(**{k: v for k, v in values.items() if k in known}, extra=extra)
 
 
 def _defined(value: Any) -> Any:

@@ -12,7 +12,7 @@ import logging
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from xpe.errors import StoreError
 from xpe.records import canonical, digest, from_json, to_json
@@ -43,7 +43,7 @@ class Store:
         self.path = path
         self._db = _open(path)
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -71,7 +71,9 @@ class Store:
         """Commit the sample-file line of one answer."""
         text = json.dumps(line, ensure_ascii=False, allow_nan=False, default=str)
         with self._db:
-            self._db.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (task, doc_id, text))
+            self._db.execute(
+                "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (task, doc_id, text)
+            )
 
     def answers(self, task: str) -> Iterator[str]:
         """Yield the lines of a task in the order of doc ids."""

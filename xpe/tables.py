@@ -8,7 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from xpe.types import FAULTS, FLAGS, Answer, Evaluator, Items, Measured, Table
+from xpe.types import (
+    FAULTS,
+    FLAGS,
+    Answer,
+    Evaluator,
+    Items,
+    Mean,
+    Measured,
+    Metric,
+    Table,
+)
 
 _COUNTS = frozenset((*FAULTS, *FLAGS))
 
@@ -58,11 +68,28 @@ class Ledger:
             items={name: tuple(values[i] for i in ids) for name, values in self._items.items()},
         )
 
+    def metrics(self) -> dict[str, tuple[Metric, Table]]:
+        """Return each metric that has a row in the result, with the table it is made of.
+
+        A metric of a part of the samples has one only if the part has samples.
+        """
+        table = self.table()
+        return {
+            result_key(metric.name, self.evaluator.filter): (metric, table)
+            for metric in self.evaluator.metrics
+            if _applies(metric, table)
+        }
+
 
 def _is_scored(numbers: Mapping[str, float]) -> bool:
     """Whether a row holds more than counts of faults, or has no fault at all."""
     faulty = any(numbers.get(fault) for fault in FAULTS)
     return not faulty or bool(numbers.keys() - _COUNTS)
+
+
+def _applies(metric: Metric, table: Table) -> bool:
+    kind = metric.kind
+    return not (isinstance(kind, Mean) and kind.of) or bool(table.column(kind.of).any())
 
 
 def result_key(metric: str, filter_name: str) -> str:

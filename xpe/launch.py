@@ -1,0 +1,430 @@
+"""One job: its folder, lock and log, resume, sinks and exit code."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import yaml
+from filelock import FileLock, Timeout
+
+from xpe.config import RunConfig, dump, fingerprint
+from xpe.data.cache import cache_dir, runs_dir
+from xpe.document import Facts, document, git_hash
+from xpe.errors import OutputError, StoreError, XpeError
+from xpe.live import LiveMetrics
+from xpe.pipeline import Run, evaluate
+from xpe.plots import forest
+from xpe.progress import Progress
+from xpe.records import record
+from xpe.report import read_results, result_of, show_table, write_json, write_lines
+from xpe.store import Store, StoredModel
+from xpe.types import Answer, Asked, Measured, Model, Reply, Result, Task, TaskResult, Watcher
+
+log = logging.getLogger(__name__)
+
+CHECKPOINT = "evaluation_checkpoint.sqlite"
+COMPLETE, PARTIAL = 0, 3
+
+
+class _Tracker(Protocol):
+    def begin(
+        self, name: str, params: Mapping[str, Any], tags: Mapping[str, str], run_id: str | None
+    ) -> str: ...
+    def finish(self, run_id: str, document: Mapping[str, Any], folder: Path) -> None: ...
+    def fail(self, run_id: str, *, killed: bool) -> None: ...
+
+
+def launch(config: RunConfig, folder: Path, overrides: Sequence[str]) -> int:
+    """Run a job in its folder, or go on with an unfinished one, or show a finished one.
+
+    Parameters
+    ----------
+    config
+        The finished config.
+    folder
+        The folder meant for this run. An unfinished run of the same fingerprint is continued in
+        its own folder instead, and this one, still empty, is removed.
+    overrides
+        What was typed, for `overrides.yaml`.
+
+    Returns
+    -------
+    int
+        0 complete, 3 complete but partial. Errors are raised; their exit code is theirs.
+    """
+    found = _launched(config, folder, overrides)
+    return _exit_code(found, config.max_failed)
+
+
+def run(config: RunConfig) -> Result:
+    """Run a config from Python, as the command line does: files, resume and trackers included."""
+    now = datetime.now(UTC).astimezone()
+    folder = runs_dir() / f"{now:%Y-%m-%d_%H-%M-%S}_{fingerprint(config)}"
+    return result_of(_launched(config, folder, ()))
+
+
+def _launched(config: RunConfig, folder: Path, overrides: Sequence[str]) -> dict[str, Any]:
+    from rich.console import Console
+
+    console = Console(soft_wrap=not sys.stdout.isatty())
+    mark = fingerprint(config)
+    with _locked(mark):
+        home = _home(config, folder, mark)
+        _discard(folder, home.folder)
+        if home.finished and not (config.rerun or config.fresh):
+            console.print(f"already finished: {home.folder}  (rerun=true repeats it)")
+            found = read_results(home.folder)
+            show_table(found, console)
+            return found
+        _writable(home.folder)
+        with _logged(home.folder):
+            return _job(_Job(config, home.folder, tuple(overrides), mark, console))
+
+
+@dataclass(frozen=True)
+class _Job:
+    config: RunConfig
+    folder: Path
+    overrides: tuple[str, ...]
+    fingerprint: str
+    console: Any
+
+
+def _job(job: _Job) -> dict[str, Any]:
+    config, folder, console = job.config, job.folder, job.console
+    started, clock = datetime.now(UTC), time.monotonic()
+    console.print(f"run folder: {folder}", highlight=False)
+    plain = dump(config)
+    _write_config(job, plain)
+    data = _checked(config)
+    with ExitStack() as stack:
+        store = stack.enter_context(Store(folder / CHECKPOINT))
+        models = _models(job, store, stack, data)
+        tracking = _Tracking(config.tracking, store)
+        stack.callback(tracking.fail_if_open)
+        tracking.begin(folder.name, plain, _tags(job.fingerprint, data))
+        _warm(config)
+        made = Run(
+            models=models,
+            tasks=config.leaves,
+            evaluators=config.evaluators,
+            groups=config.groups,
+            seeds=config.seed,
+            stats=config.stats,
+            compat=config.compat,
+        )
+        result = _watched(made, job, store)
+        seconds = time.monotonic() - clock
+        facts = Facts(plain, started, seconds, job.fingerprint, data)
+        found = document(result, config.models, facts)
+        _write(result, found, folder, store)
+        store["finished"] = True
+        show_table(found, console)
+        console.print(f"results: {folder / 'results.json'}", highlight=False)
+        tracking.finish(found, folder, console)
+    if not config.store.keep:
+        for tail in ("", "-wal", "-shm"):
+            (folder / (CHECKPOINT + tail)).unlink(missing_ok=True)
+    return found
+
+
+# --- before ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Home:
+    folder: Path
+    finished: bool = False
+
+
+def _home(config: RunConfig, folder: Path, mark: str) -> _Home:
+    """Choose the folder: the unfinished run of this fingerprint, a finished one, or a new one."""
+    if config.output is not None:
+        chosen = Path(config.output).expanduser().absolute()
+        return _chosen_home(chosen, config, mark)
+    if not config.fresh:
+        for checkpoint in _newest(runs_dir().glob(f"**/*_{mark}/{CHECKPOINT}")):
+            if not _finished(checkpoint.parent):
+                log.info("going on with the unfinished run in %s", checkpoint.parent)
+                return _Home(checkpoint.parent)
+        if not config.rerun:
+            for results in _newest(runs_dir().glob(f"**/*_{mark}/results.json")):
+                return _Home(results.parent, finished=True)
+    return _Home(_unused(folder))
+
+
+def _chosen_home(chosen: Path, config: RunConfig, mark: str) -> _Home:
+    finished = _finished(chosen)
+    if config.fresh or (config.rerun and finished):
+        for name in (CHECKPOINT, CHECKPOINT + "-wal", CHECKPOINT + "-shm", "results.json"):
+            (chosen / name).unlink(missing_ok=True)
+        return _Home(chosen)
+    if finished and read_results(chosen).get("fingerprint") != mark:
+        raise OutputError(
+            f"{chosen} holds the results of another run; choose another folder for output=, "
+            "or fresh=true to replace them"
+        )
+    return _Home(chosen, finished)
+
+
+def _finished(folder: Path) -> bool:
+    if not (folder / "results.json").exists():
+        return False
+    if not (folder / CHECKPOINT).exists():
+        return True
+    with Store(folder / CHECKPOINT) as store:
+        return bool(store["finished"])
+
+
+def _newest(paths: Iterator[Path]) -> list[Path]:
+    return sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True)
+
+
+def _unused(folder: Path) -> Path:
+    """A folder of the same second and fingerprint that already holds a run gets a neighbour."""
+    candidate, number = folder.absolute(), 2
+    while (candidate / "results.json").exists() or (candidate / CHECKPOINT).exists():
+        candidate = folder.absolute().with_name(f"{number}-{folder.name}")
+        number += 1
+    return candidate
+
+
+def _discard(folder: Path, home: Path) -> None:
+    """Remove the folder that was made for a new run when the run goes on elsewhere."""
+    if folder.absolute() != home and folder.is_dir() and not any(folder.iterdir()):
+        with suppress(OSError):
+            folder.rmdir()
+
+
+def _writable(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".probe"
+        probe.write_text("")
+        probe.unlink()
+    except OSError as error:
+        raise OutputError(
+            f"the run folder {folder} cannot be written: {error.strerror or error}. "
+            "Set XPE_RUNS, or output=, to a folder that can"
+        ) from error
+    free = shutil.disk_usage(folder).free
+    if free < 2**26:
+        log.warning("%s: only %d MiB are free on this disk", folder, free >> 20)
+
+
+@contextmanager
+def _locked(mark: str) -> Iterator[None]:
+    """Keep two equal live runs apart; a killed run holds no lock."""
+    locks = runs_dir() / ".locks"
+    _writable(locks)
+    try:
+        with FileLock(locks / f"{mark}.lock", timeout=0):
+            yield
+    except Timeout as error:
+        raise StoreError(
+            f"a run with the same config (fingerprint {mark}) is under way; wait for it, or stop it"
+        ) from error
+
+
+@contextmanager
+def _logged(folder: Path) -> Iterator[None]:
+    """Send the log of this job, errors included, to `evaluation.log` too."""
+    handler = logging.FileHandler(folder / "evaluation.log", encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    logging.getLogger("xpe").setLevel(logging.INFO)
+    try:
+        yield
+    except BaseException as error:
+        # The terminal is the caller's; this belongs to the file alone.
+        known = isinstance(error, (XpeError, KeyboardInterrupt))
+        trace = None if known else (type(error), error, error.__traceback__)
+        said = ("the run ended early: %s: %s", (type(error).__name__, error), trace)
+        handler.handle(log.makeRecord(log.name, logging.ERROR, __file__, 0, *said))
+        raise
+    finally:
+        root.removeHandler(handler)
+        handler.close()
+
+
+def _checked(config: RunConfig) -> dict[str, tuple[str, str]]:
+    """Check models and data before anything loads; return source and digest by task."""
+    for model in config.models.values():
+        check = getattr(model, "check", None)
+        if check is not None:
+            check()
+    for task in config.leaves:
+        task.check()
+    return {task.name: (task.source, task.digest) for task in config.leaves}
+
+
+def _write_config(job: _Job, plain: Mapping[str, Any]) -> None:
+    for name, value in (("config.yaml", plain), ("overrides.yaml", list(job.overrides))):
+        text = yaml.safe_dump(value, allow_unicode=True, sort_keys=False)
+        write_lines(job.folder / name, [text])
+
+
+def _models(
+    job: _Job, store: Store, stack: ExitStack, data: Mapping[str, tuple[str, str]]
+) -> dict[str, Model]:
+    """Wrap each model by the store, once the store is known to belong to this run."""
+    config = job.config
+    store.expect("fingerprint", job.fingerprint)
+    store.expect("data", {name: digest for name, (_, digest) in data.items()})
+    replies = store
+    if config.store.kind == "cache":
+        replies = stack.enter_context(Store(cache_dir() / "replies.sqlite"))
+    wrapped: dict[str, Model] = {}
+    for name, model in config.models.items():
+        store.expect(f"{name}'s identity", model.identity)
+        close = getattr(model, "close", None)
+        if close is not None:
+            stack.callback(close)
+        # Recorded outputs are told apart by document, which is not part of a reply's key.
+        recorded = getattr(model, "recorded", False)
+        wrapped[name] = model if recorded else StoredModel(model, replies)
+    return wrapped
+
+
+def _warm(config: RunConfig) -> None:
+    """Compile the statistics kernels in the background while the model runs."""
+    if config.stats.bootstrap_iters:
+        from xpe.stats.bootstrap import warm
+
+        warm()
+
+
+# --- during ----------------------------------------------------------------------------------
+
+
+class _Samples:
+    """Commits the sample-file line of each answer."""
+
+    def __init__(self, store: Store, *, log_samples: bool) -> None:
+        self._store = store
+        self._log_samples = log_samples
+
+    def task_started(self, task: Task, n_samples: int) -> None: ...
+
+    def replied(self, asked: Asked, reply: Reply) -> None: ...
+
+    def answered(self, answer: Answer, measured: Mapping[str, Measured]) -> None:
+        line = record(answer, measured, log_samples=self._log_samples)
+        self._store.keep_answer(answer.sample.task, answer.sample.doc_id, line)
+
+    def task_finished(self, result: TaskResult) -> None: ...
+
+
+@dataclass(frozen=True)
+class Watchers:
+    """Several watchers as one."""
+
+    all: Sequence[Watcher]
+
+    def task_started(self, task: Task, n_samples: int) -> None:
+        for watcher in self.all:
+            watcher.task_started(task, n_samples)
+
+    def replied(self, asked: Asked, reply: Reply) -> None:
+        for watcher in self.all:
+            watcher.replied(asked, reply)
+
+    def answered(self, answer: Answer, measured: Mapping[str, Measured]) -> None:
+        for watcher in self.all:
+            watcher.answered(answer, measured)
+
+    def task_finished(self, result: TaskResult) -> None:
+        for watcher in self.all:
+            watcher.task_finished(result)
+
+
+def _watched(made: Run, job: _Job, store: Store) -> Result:
+    config = job.config
+    live = LiveMetrics(job.folder / "realtime_metrics.json", made.evaluators, made.stats)
+    progress = Progress(job.console, live)
+    samples = _Samples(store, log_samples=config.log_samples or config.predict_only)
+    try:
+        return evaluate(made, watch=Watchers([samples, live, progress]))
+    finally:
+        progress.close()
+
+
+# --- after -----------------------------------------------------------------------------------
+
+
+def _write(result: Result, found: Mapping[str, Any], folder: Path, store: Store) -> None:
+    for name in result.tasks:
+        lines = (line + "\n" for line in store.answers(name))
+        write_lines(folder / "samples" / f"{name}.jsonl", lines)
+    try:
+        forest(found, folder / "forest.png")
+    except Exception as error:  # noqa: BLE001 - a plot must not cost a result
+        log.warning("no plot: %s: %s", type(error).__name__, error)
+    write_json(folder / "results.json", found)
+
+
+def _exit_code(found: Mapping[str, Any], max_failed: int) -> int:
+    """3 when more samples than allowed were not scored, by the worst metric of the run."""
+    missing = [
+        sum(e.get(name, 0) for name in ("n_failed", "n_invalid", "n_timeout"))
+        for estimates in found["results"].values()
+        for e in estimates.values()
+    ]
+    return PARTIAL if max(missing, default=0) > max_failed else COMPLETE
+
+
+def _tags(mark: str, data: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    tags = {"xpe.fingerprint": mark}
+    tags |= {f"xpe.data.{name}": digest for name, (_, digest) in data.items()}
+    commit = git_hash()
+    return tags if commit is None else {**tags, "mlflow.source.git.commit": commit}
+
+
+class _Tracking:
+    """The tracker, held so that whatever it does, the run goes on."""
+
+    def __init__(self, tracker: _Tracker | None, store: Store) -> None:
+        self._tracker = tracker
+        self._store = store
+        self._run_id: str | None = None
+
+    def begin(self, name: str, params: Mapping[str, Any], tags: Mapping[str, str]) -> None:
+        tracker = self._tracker
+        if tracker is None:
+            return
+        before = self._store["tracking"]
+        self._run_id = self._try(lambda: tracker.begin(name, params, tags, before))
+        if self._run_id is not None:
+            self._store["tracking"] = self._run_id
+
+    def finish(self, found: Mapping[str, Any], folder: Path, console: Any) -> None:
+        tracker, run_id = self._tracker, self._run_id
+        if tracker is None or run_id is None:
+            return
+        self._try(lambda: tracker.finish(run_id, found, folder))
+        self._run_id = None
+        where = getattr(tracker, "store_uri", "")
+        console.print(f"MLflow: {where}  (run {run_id}; look with: xpe ui)", highlight=False)
+
+    def fail_if_open(self) -> None:
+        tracker, run_id = self._tracker, self._run_id
+        if tracker is not None and run_id is not None:
+            killed = isinstance(sys.exc_info()[1], KeyboardInterrupt)
+            self._try(lambda: tracker.fail(run_id, killed=killed))
+
+    def _try(self, step: Callable[[], Any]) -> Any:
+        try:
+            return step()
+        except Exception as error:  # noqa: BLE001 - losing a sink never loses a result
+            log.warning("tracking failed, the run goes on: %s: %s", type(error).__name__, error)
+            return None
