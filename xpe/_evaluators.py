@@ -42,7 +42,7 @@ def build_evaluators(
     for name, task in tasks.items():
         kind = TASKS.kind_of(task)
         built[name] = {
-            key: _build(key, settings, name, kind, unsafe_confirmed)
+            key: _build(key, _for_task(settings, task), name, kind, unsafe_confirmed)
             for key, settings in plans[name].items()
         }
         _check_names(name, built[name])
@@ -69,16 +69,15 @@ def plan(tasks: Mapping[str, Any], chosen: Mapping[str, Plain]) -> Plans:
 
 
 def named_by(task: Any) -> dict[str, Plain]:
-    """Return what a task names: its `evaluators`, and its `metrics` or those of its kind."""
+    """Return what a task names: its `evaluators`, and its `metrics`, else those of its kind."""
     evaluators = {
         str(key): {"kind": key, **(settings or {})}
         for key, settings in (getattr(task, "evaluators", None) or {}).items()
     }
-    names = tuple(getattr(task, "metrics", None) or ())
+    names = list(getattr(task, "metrics", None) or ())
     if evaluators and not names:
         return evaluators
-    listed = {"kind": "metrics", "names": list(names), "output_type": TASKS.kind_of(task)}
-    return {"metrics": listed, **evaluators}
+    return {"metrics": {"kind": "metrics", "names": names}, **evaluators}
 
 
 def _check_parameters(
@@ -96,6 +95,13 @@ def _check_parameters(
                 f"evaluator.{key}: has settings, but {why}. Used: {', '.join(sorted(known))}. "
                 f"Choose it with 'evaluator=[auto,{key}]'"
             )
+
+
+def _for_task(settings: Plain, task: Any) -> Plain:
+    """A list of metrics has to know what the task asks for, to pick defaults and to refuse."""
+    if settings["kind"] != "metrics" or not hasattr(task, "output_type"):
+        return settings
+    return {"output_type": task.output_type, **settings}
 
 
 def _build(key: str, settings: Plain, task: str, kind: str, unsafe_confirmed: bool) -> Evaluator:

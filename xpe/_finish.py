@@ -124,6 +124,8 @@ def _finish_task(
     if "kind" not in task:
         raise ConfigError(f"{where}: needs `kind`, one of {', '.join(sorted(TASKS))}")
     known = frozenset(settings_of(TASKS[str(task["kind"])]))
+    if "limit" in known:
+        checked_limit(task.get("limit"), f"{where}.limit")
     given = _handed_down(name, task, cfg, typed, note)
     if cfg.get("gen_kwargs") and "generation_kwargs" in known:
         own = task.get("generation_kwargs") or {}

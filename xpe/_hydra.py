@@ -29,6 +29,11 @@ from xpe._folders import user_folders
 
 CONFIGS = "pkg://xpe.conf"
 
+OPEN = ("gen_kwargs", "samples")
+"""Settings at the root that are mappings with keys of the user's."""
+
+_groups: list[str] = []
+
 
 class XpeSearchPath(SearchPathPlugin):  # type: ignore[misc]
     """Puts the user's folders before ours, so that they can shadow it."""
@@ -43,11 +48,13 @@ class XpeSearchPath(SearchPathPlugin):  # type: ignore[misc]
 def register(names: Sequence[str], groups: Sequence[str], resolver: Callable[[Any], str]) -> None:
     """Register schema, search path and `xpe.fingerprint`; `names` are the keys of the root.
 
-    The groups are open: a file does not have to state a key that an override sets.
+    Groups and mappings are open: a file does not have to state a key that an override sets.
     """
-    root = OmegaConf.create({name: {} if name in groups else None for name in names})
-    for name in groups:
-        OmegaConf.set_struct(root[name], False)  # noqa: FBT003
+    _groups[:] = groups
+    opened = [*groups, *OPEN]
+    root = OmegaConf.create({name: {} if name in opened else None for name in names})
+    for name in opened:
+        OmegaConf.set_struct(root[name], False)
     ConfigStore.instance().store(name="schema", node=root)
     Plugins.instance().register(XpeSearchPath)
 
@@ -59,9 +66,7 @@ def register(names: Sequence[str], groups: Sequence[str], resolver: Callable[[An
 
 def check(overrides: Sequence[str]) -> None:
     """Raise for a key at the root or an option of a group that does not exist."""
-    root = _schema()
-    groups = [name for name in root if root[name] is not None]
-    check_choices(overrides, list(root), [*groups, "experiment"])
+    check_choices(overrides, list(_schema()), [*_groups, "experiment"])
 
 
 def _schema() -> DictConfig:

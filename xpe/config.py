@@ -22,7 +22,7 @@ from xpe._dump import plain, without_cosmetics
 from xpe._evaluators import build_evaluators
 from xpe._explain import build
 from xpe._finish import Note, Plain, check_keys, checked_limit, finish_tasks, typed_keys
-from xpe.errors import ConfigError, SettingTypeError
+from xpe.errors import ConfigError, SettingTypeError, unknown
 from xpe.registry import MODELS, STRICT, TASKS, TRACKERS, Registry
 from xpe.seeds import Seeds
 from xpe.stats.settings import Stats
@@ -72,7 +72,7 @@ class RunConfig:
     limit
         The first n documents of each task: a count, or a share inside (0, 1), rounded up.
     samples
-        Document ids by task.
+        Document ids by task, for those that are not to be asked whole.
     max_failed
         How many failed samples a complete run may have.
     fresh, rerun
@@ -95,7 +95,7 @@ class RunConfig:
     gen_kwargs: dict[str, Any] = Field(default_factory=dict)
     predict_only: bool = False
     limit: int | float | None = None
-    samples: dict[str, list[int]] | None = None
+    samples: dict[str, list[int]] = Field(default_factory=dict)
     compat: Literal["lm_eval"] | None = None
     confirm_run_unsafe_code: bool = False
     log_samples: bool = True
@@ -117,6 +117,8 @@ class RunConfig:
             raise ConfigError("task: no task is chosen")
         for name, task in self.task.items():
             _check_task(self, name, task)
+        for name, group in self.groups.items():
+            _check_group(self, name, group)
         _ = self.evaluators
 
     @cached_property
@@ -276,6 +278,12 @@ def _check_task(config: RunConfig, name: str, task: Any) -> None:
             f"task.{name}: needs a model that takes {modality}, and model="
             f"{MODELS.kind_of(config.model)} takes text only. Choose another model or task"
         )
+
+
+def _check_group(config: RunConfig, name: str, group: Any) -> None:
+    for member in group.tasks:
+        if member not in config.task:
+            raise unknown(f"task in task.{name}.tasks", member, config.task)
 
 
 def _resolved_fingerprint(cfg: Any) -> str:

@@ -1,0 +1,66 @@
+"""`xpe validate`: config and data checked, the first prompts shown, no model loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, assert_never
+
+from xpe._job import read
+from xpe.config import RunConfig, compose
+from xpe.errors import DataError
+from xpe.types import Generate, LogLikelihood, Prompt, Request, Rolling
+
+SHOWN = 2000
+
+
+def validate(words: Sequence[str]) -> int:
+    """Compose, load the data and print what the model would be asked first, for each task."""
+    config = compose(read(words, multirun=False))
+    for task in config.leaves:
+        for line in _about(config, task):
+            print(line)
+    print(f"\nvalid. fingerprint {config.fingerprint}")
+    return 0
+
+
+def _about(config: RunConfig, task: Any) -> Iterator[str]:
+    samples = task.samples()
+    if not samples:
+        raise DataError(f"task.{task.name}: the data holds no document to evaluate")
+    yield f"\n=== {task.name}: {len(samples)} of {task.n_original} documents"
+    yield f"scored by {', '.join(config.evaluators[task.name]) or 'nothing'}"
+    first = samples[0]
+    requests = next(task.dialogue(first))
+    yield f"--- doc {first.doc_id}, target {first.target!r}"
+    for request in requests[:1]:
+        yield from _shown(request)
+    if len(requests) > 1:
+        yield f"(and {len(requests) - 1} more requests)"
+
+
+def _shown(request: Request) -> Iterator[str]:
+    match request:
+        case Generate():
+            yield from _prompt(request.prompt)
+            yield f"--- generate up to {request.max_tokens} tokens, stop {list(request.stop)!r}"
+        case LogLikelihood():
+            yield from _prompt(request.context)
+            yield "--- log likelihood of"
+            yield from (f"  {continuation!r}" for continuation in request.continuations)
+        case Rolling():
+            yield from _prompt(request.text)
+            yield "--- log likelihood of the whole text"
+        case _:
+            assert_never(request)
+
+
+def _prompt(prompt: Prompt) -> Iterator[str]:
+    if isinstance(prompt, str):
+        yield _cut(prompt)
+        return
+    for message in prompt:
+        yield f"[{message['role']}] {_cut(str(message['content']))}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text)} characters)"
