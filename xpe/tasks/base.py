@@ -251,7 +251,8 @@ class TextTask:
     @cached_property
     def _harness_examples(self) -> dict[int, tuple[int, ...]]:
         n, shots = self.num_fewshot or 0, self.fewshot
-        exclude = shots.split == self.data.split if shots.exclude is None else shots.exclude
+        same_split = not (shots.source or shots.samples) and shots.split == self.data.split
+        exclude = same_split if shots.exclude is None else shots.exclude
         if len(self.pool) < n + exclude:
             raise too_few(n, len(self.pool) - exclude, self.pool, self.name)
         docs = [sample.doc for sample in self._samples]

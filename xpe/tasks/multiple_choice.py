@@ -70,7 +70,9 @@ class MultipleChoice(TextTask):
     def _delimiter(self, record: Record) -> str:
         if not self.chat:
             return self.target_delimiter
-        prefix = self.texts.prefix(record)
+        # The harness looks at the template of the prefix, not at what it renders to.
+        stated = self.gen_prefix if self.compat == "lm_eval" else self.texts.prefix(record)
+        prefix = stated or ""
         return self.target_delimiter if prefix and not prefix[-1].isspace() else ""
 
     @property

@@ -63,7 +63,7 @@ def answer_text(answer: Any, choices: Sequence[str] | None = None) -> str:
     if choices and isinstance(answer, int):
         return str(choices[answer])
     if isinstance(answer, (list, tuple)):
-        return str(answer[0]) if answer else ""
+        return answer_text(answer[0], choices) if answer else ""
     return "" if answer is None else str(answer)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from xpe.data.documents import Record
 from xpe.errors import FieldTypeError, MissingFieldError
 from xpe.tasks import template
-from xpe.tasks.prompt import Turn, question_turns
+from xpe.tasks.prompt import Turn, answer_text, question_turns
 from xpe.tasks.template import Template
 
 
@@ -32,7 +32,8 @@ class Texts:
     def target(self, record: Record) -> Any:
         """Return the gold as the task states it: text, number, index or list."""
         found = self._value("doc_to_target", record)
-        return template.literal(found) if self._rendered("doc_to_target", record) else found
+        rendered = self._rendered("doc_to_target", record) and isinstance(found, str)
+        return template.literal(found) if rendered else found
 
     def choices(self, record: Record) -> tuple[str, ...]:
         """Return the choices; none without `doc_to_choice`.
@@ -62,15 +63,15 @@ class Texts:
     def turns(
         self, record: Record, question: str | None = None, *, answered: bool = False
     ) -> tuple[Turn, ...]:
-        """Return the turns of a document; `question` replaces its own."""
+        """Return the turns of a document; `question` replaces its own, and joins no delimiter."""
         choices = self.choices(record)
         asked = self.question(record) if question is None else question
         return question_turns(
-            choices[asked] if isinstance(asked, int) and choices else str(asked),
+            answer_text(asked, choices),
             self.target(record) if answered else None,
             choices,
             gen_prefix=self.prefix(record),
-            target_delimiter=self.target_delimiter,
+            target_delimiter=self.target_delimiter if question is None else "",
             fewshot_delimiter=self.fewshot_delimiter,
         )
 
