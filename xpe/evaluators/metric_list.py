@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass as plain_dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from pydantic.dataclasses import dataclass
 
@@ -26,6 +26,11 @@ from xpe.metrics.views import View
 from xpe.registry import STRICT
 from xpe.types import Answer, Measured, Metric
 
+TaskKind: TypeAlias = Literal["generation", "perplexity"]
+_OF_KIND: Mapping[str, OutputType] = {
+    "generation": "generate_until",
+    "perplexity": "loglikelihood_rolling",
+}
 _OURS = frozenset({"metric", "name", "aggregation", "higher_is_better", "hf_evaluate"})
 
 
@@ -89,11 +94,12 @@ class MetricList(TextEvaluator):
         Names, or mappings `{metric, name, aggregation, higher_is_better, …}` whose other keys
         are settings of the metric. Empty: the defaults of `output_type`.
     output_type
-        What the task asks for; None: seen from each answer (then `names` must not be empty).
+        What the task asks for, also by kind of task; None: seen from each answer (then `names`
+        must not be empty).
     """
 
     names: tuple[str | dict[str, Any], ...] = ()
-    output_type: OutputType | None = None
+    output_type: OutputType | TaskKind | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -101,15 +107,20 @@ class MetricList(TextEvaluator):
             raise ConfigError("a metric list needs `names` or `output_type`, got neither")
         for chosen in self._chosen:
             fitting = chosen.metric.output_types
-            if self.output_type is not None and self.output_type not in fitting:
+            if self._asked is not None and self._asked not in fitting:
                 raise ConfigError(
                     f"metric {chosen.metric.name!r} measures {', '.join(fitting)}, not"
-                    f" {self.output_type}: choose other metrics for this task"
+                    f" {self._asked}: choose other metrics for this task"
                 )
+
+    @property
+    def _asked(self) -> OutputType | None:
+        given: Any = self.output_type
+        return _OF_KIND.get(given, given)
 
     @cached_property
     def _chosen(self) -> tuple[Chosen, ...]:
-        defaults = default_metrics(self.output_type) if self.output_type else ()
+        defaults = default_metrics(self._asked) if self._asked else ()
         return tuple(Chosen.of(entry) for entry in self.names or defaults)
 
     @cached_property
@@ -119,7 +130,7 @@ class MetricList(TextEvaluator):
 
     def measure(self, answer: Answer) -> Measured:
         """Measure what the answer holds of the list's kind of output; nothing is invalid."""
-        view = view_of(answer, self.output_type or output_type_of(answer))
+        view = view_of(answer, self._asked or output_type_of(answer))
         return {"invalid": 1} if view is None else self._measured(view)
 
     def judge_text(self, prediction: str, reference: Mapping[str, Any]) -> Measured:
