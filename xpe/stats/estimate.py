@@ -7,13 +7,15 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xpe.stats import intervals
 from xpe.stats.closed import effective_size, mean_stderr, spread
+from xpe.stats.harness import harness_statistic, harness_stderr, harness_value
 from xpe.stats.intervals import Interval
 from xpe.stats.settings import Stats
-from xpe.stats.statistic import MeanOf, Statistic, defined, statistic
-from xpe.types import FAULTS, FLAGS, Estimate, Float, Metric, Table
+from xpe.stats.statistic import Draw, MeanOf, Statistic, defined, statistic
+from xpe.types import FAULTS, FLAGS, Estimate, Float, Mean, Metric, Table
 
 
 def estimate(
@@ -39,13 +41,12 @@ def estimate(
         A column holds NaN or infinity, or a denominator is negative; the message names the
         document.
     """
-    found = statistic(metric.kind, table)
+    found = (harness_statistic if compat else statistic)(metric.kind, table)
     n = max(n_task or 0, len(table.rows_NK))
     counts = {f"n_{name}": _count(table, name) for name in (*FAULTS, *FLAGS)}
-    missing = n - int(table.scored_N.sum())
-    faulty = missing > 0 or any(counts[f"n_{name}"] for name in FAULTS)
-    value = defined(found.value) if found.count else None
-    error = ErrorBar(found, settings) if value is not None else None
+    faulty = n > int(table.scored_N.sum()) or any(counts[f"n_{name}"] for name in FAULTS)
+    value = _value(metric, found, compat) if found.count else None
+    error = ErrorBar(found, settings, metric if compat else None) if value is not None else None
     stderr = error.stderr if error else None
     ci, ci_method = error.interval() if error else (None, None)
     low, high = _range(found)
@@ -60,7 +61,7 @@ def estimate(
         max=high,
         **counts,
         partial=faulty,
-        bounds=_bounds(metric, found, missing) if missing else None,
+        bounds=_bounds(metric, found, table, n) if faulty else None,
         higher_is_better=metric.higher_is_better,
         signature=metric.signature,
         why=error.why if error else ("no samples" if not found.count else "undefined"),
@@ -69,10 +70,14 @@ def estimate(
 
 
 class ErrorBar:
-    """Standard error and interval of one statistic, from one set of replicates."""
+    """Standard error and interval of one statistic, from one set of replicates.
 
-    def __init__(self, found: Statistic, settings: Stats) -> None:
+    With `harness`, the standard error of lm-evaluation-harness for that metric.
+    """
+
+    def __init__(self, found: Statistic, settings: Stats, harness: Metric | None = None) -> None:
         self._found = found
+        self._harness = harness
         self._settings = settings
         self._replicates_B: Float | None = None
         self.extra: Mapping[str, int] = {}
@@ -85,7 +90,8 @@ class ErrorBar:
         if name == "none":
             return None, None
         fitting = [name] if name != "auto" else []
-        fitting += ["wilson", "t"] if isinstance(self._found, MeanOf) else ["percentile", "t"]
+        closed = isinstance(self._found, MeanOf) or self._harness
+        fitting += ["wilson", "t"] if closed else ["percentile", "t"]
         for candidate in fitting:
             made = INTERVALS[candidate](self)
             if made is not None and all(math.isfinite(end) for end in made):
@@ -99,6 +105,10 @@ class ErrorBar:
         return False
 
     def _stderr(self) -> float:
+        if self._harness:
+            found = harness_stderr(self._harness, self._found, self._settings.bootstrap_iters)
+            self.why = "N/A in lm-evaluation-harness" if found is None else None
+            return math.nan if found is None else found
         closed = self._found.closed()
         if closed is not None:
             return closed
@@ -116,11 +126,7 @@ class ErrorBar:
             self.why = "off"
             return None
         if self._replicates_B is None:
-            try:
-                all_B = self._found.replicates(self._settings.bootstrap_iters, self._settings.seed)
-            except ImportError:
-                self.why = "off"
-                return None
+            all_B = self._found.replicates(draw_of(self._settings))
             self._replicates_B = all_B[np.isfinite(all_B)]
             if undefined := len(all_B) - len(self._replicates_B):
                 self.extra = {"undefined_replicates": undefined}
@@ -182,6 +188,15 @@ INTERVALS: Mapping[str, Callable[[ErrorBar], Interval | None]] = {
 }
 
 
+def draw_of(settings: Stats) -> Draw:
+    """Return how the settings resample."""
+    return Draw(settings.bootstrap_iters, settings.seed, settings.threads)
+
+
+def _value(metric: Metric, found: Statistic, compat: str | None) -> float | None:
+    return defined(harness_value(metric, found) if compat else found.value)
+
+
 def _count(table: Table, name: str) -> int:
     return int(np.count_nonzero(table.column(name) > 0))
 
@@ -194,13 +209,23 @@ def _range(found: Statistic) -> tuple[float | None, float | None]:
     return float(singles_N.min()), float(singles_N.max())
 
 
-def _bounds(metric: Metric, found: Statistic, missing: int) -> tuple[float, float] | None:
+def _bounds(metric: Metric, found: Statistic, table: Table, n: int) -> tuple[float, float] | None:
     """Return the value with all missing samples at their worst, and at their best."""
-    if not isinstance(found, MeanOf):
+    if not (isinstance(found, MeanOf) and isinstance(metric.kind, Mean)):
         return None
     ends = metric.limits or ((0.0, 1.0) if found.count and found.binary else None)
     if ends is None:
         return None
     worst, best = ends if metric.higher_is_better else ends[::-1]
-    total, n = math.fsum(found.values_N), found.count + missing
-    return (total + missing * worst) / n, (total + missing * best) / n
+    missing = n - len(table.rows_NK) + int(_is_missing(metric.kind, table).sum())
+    total, size = math.fsum(found.values_N), found.count + missing
+    return (total + missing * worst) / size, (total + missing * best) / size
+
+
+def _is_missing(kind: Mean, table: Table) -> NDArray[np.bool_]:
+    """Say which rows lack a value that they should have: unscored, or a fault in its place."""
+    missing_N: NDArray[np.bool_] = ~table.scored_N
+    if kind.of:
+        faulty_N = np.any([table.column(name) > 0 for name in FAULTS], axis=0)
+        missing_N = missing_N | ((table.column(kind.of) <= 0) & faulty_N)
+    return missing_N

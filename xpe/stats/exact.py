@@ -3,10 +3,79 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from functools import cache
 
 import numpy as np
 
 from xpe.types import Float
+
+
+def sums_stderr(score: Callable[[Float], Float], rows_NK: Float) -> float | None:
+    """Exact error of a registered function of sums; None where there is no form for these rows."""
+    form = _forms().get(score)
+    return None if form is None else form(rows_NK)
+
+
+@cache
+def _forms() -> Mapping[Callable[[Float], Float], Callable[[Float], float | None]]:
+    from xpe.metrics.aggregations import get_aggregation
+    from xpe.types import Sums
+
+    by_name = {"perplexity": perplexity_stderr, "f1": f1_stderr}
+    kinds = {name: get_aggregation(name).kind("") for name in by_name}
+    return {kind.score: by_name[name] for name, kind in kinds.items() if isinstance(kind, Sums)}
+
+
+def perplexity_stderr(rows_NK: Float) -> float | None:
+    """Exact error of exp(−mean) for rows (log likelihood, 1).
+
+    E[exp(−c·mean*)] = (mean of exp(−c·x/n))ⁿ, so the variance is closed. Rows of unequal weight
+    (words, bytes) have no such form.
+    """
+    if len(rows_NK) < 2 or not (rows_NK[:, 1] == 1).all():
+        return None
+    n = len(rows_NK)
+    centre = math.fsum(rows_NK[:, 0]) / n
+    gap_N = (centre - rows_NK[:, 0]) / n
+    first = n * math.log1p(math.fsum(np.expm1(gap_N)) / n)
+    second = n * math.log1p(math.fsum(np.expm1(2 * gap_N)) / n)
+    return math.exp(first - centre) * math.sqrt(max(0.0, math.expm1(second - 2 * first)))
+
+
+def f1_stderr(rows_NK: Float) -> float | None:
+    """Exact error of F1 for rows of one-hot (hits, false alarms, misses, …).
+
+    F1 = 2t/(t + s), with s, the rows that are not true negatives, binomial, and t binomial given
+    s. Terms beyond nine standard deviations are left out.
+    """
+    n = len(rows_NK)
+    if n < 2 or not (np.isin(rows_NK, (0.0, 1.0)).all() and (rows_NK.sum(axis=1) <= 1).all()):
+        return None
+    hits, errors = float(rows_NK[:, 0].sum()), float(rows_NK[:, 1:3].sum())
+    if not hits + errors:
+        return 0.0
+    first = second = 0.0
+    share = hits / (hits + errors)
+    sizes, chances = _likely(n, (hits + errors) / n)
+    for size, chance in zip(sizes, chances, strict=True):
+        counts_T, chances_T = _likely(int(size), share)
+        scores_T = 2 * counts_T / (counts_T + size) if size else np.zeros(len(counts_T))
+        first += chance * float(chances_T @ scores_T)
+        second += chance * float(chances_T @ scores_T**2)
+    return math.sqrt(max(0.0, second - first**2))
+
+
+def _likely(n: int, p: float) -> tuple[Float, Float]:
+    """Counts of Binomial(n, p) within nine standard deviations, and their probabilities."""
+    from scipy.special import bdtr
+
+    reach = 9 * math.sqrt(n * p * (1 - p)) + 12
+    low, high = max(0, math.floor(n * p - reach)), min(n, math.ceil(n * p + reach))
+    counts = np.arange(low, high + 1, dtype=np.float64)
+    cdf = bdtr(np.arange(low - 1, high + 1, dtype=np.float64), n, p) if n else np.array([0.0, 1.0])
+    cdf[0] = 0.0 if low == 0 else cdf[0]
+    return counts, np.diff(cdf)
 
 
 def quantile_stderr(values_N: Float, quantile: float) -> float:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,15 @@ from xpe.stats.closed import (
 from xpe.types import Float, Items, Kind, Mean, Order, Ratio, Sums, Table
 
 Codes = NDArray[np.intp]
+
+
+class Draw(NamedTuple):
+    """How to resample. `shared` draws by index, so that equally many units are drawn alike."""
+
+    iters: int
+    seed: int
+    threads: int | None = None
+    shared: bool = False
 
 
 class Statistic(Protocol):
@@ -49,8 +58,8 @@ class Statistic(Protocol):
     def exact(self) -> float | None:
         """Return the closed or exact form of the bootstrapped error, None if there is none."""
 
-    def replicates(self, iters: int, seed: int) -> Float:
-        """Return the metric of `iters` resamples, (B,)."""
+    def replicates(self, draw: Draw) -> Float:
+        """Return the metric of each resample, (B,)."""
 
     def jackknife(self) -> Float:
         """Return the metric with each unit left out, (G,)."""
@@ -94,12 +103,14 @@ class Additive:
         return None
 
     def exact(self) -> float | None:
-        return None
+        from xpe.stats.exact import sums_stderr
 
-    def replicates(self, iters: int, seed: int) -> Float:
+        return None if self.codes_N is not None else sums_stderr(self.score, self.rows_NK)
+
+    def replicates(self, draw: Draw) -> Float:
         from xpe.stats.bootstrap import resampled_sums
 
-        return self.scored(resampled_sums(self.units_GK, iters=iters, seed=seed))
+        return self.scored(resampled_sums(self.units_GK, **draw._asdict()))
 
     def jackknife(self) -> Float:
         return self.scored(totals(self.units_GK) - self.units_GK)
@@ -172,11 +183,11 @@ class Listed:
     def exact(self) -> float | None:
         return None
 
-    def replicates(self, iters: int, seed: int) -> Float:
+    def replicates(self, draw: Draw) -> Float:
         return np.array(
             [
                 self._of(unit for code in drawn_G for unit in self.members[code])
-                for drawn_G in draws(self.n_units, iters, seed)
+                for drawn_G in draws(self.n_units, draw)
             ]
         )
 
@@ -214,19 +225,19 @@ class QuantileOf(Listed):
             return None
         return quantile_stderr(np.asarray(self.values), self.quantile)
 
-    def replicates(self, iters: int, seed: int) -> Float:
+    def replicates(self, draw: Draw) -> Float:
         from xpe.stats.bootstrap import resampled_quantiles
 
-        if self.codes_N is not None:
-            return super().replicates(iters, seed)
-        values_N = np.asarray(self.values, dtype=np.float64)
-        return resampled_quantiles(values_N, self.quantile, iters=iters, seed=seed)
+        clusters = None if self.codes_N is None else self.codes_N.tolist()
+        return resampled_quantiles(
+            self.singles_N, self.quantile, clusters=clusters, **draw._asdict()
+        )
 
 
-def draws(n: int, iters: int, seed: int) -> Iterator[NDArray[np.intp]]:
+def draws(n: int, draw: Draw) -> Iterator[NDArray[np.intp]]:
     """Yield the indices of each resample; replicate b depends on (seed, b) alone."""
-    for replicate in range(iters):
-        words_N = np.random.Philox(key=[seed, replicate]).random_raw(n)
+    for replicate in range(draw.iters):
+        words_N = np.random.Philox(key=[draw.seed, replicate]).random_raw(n)
         yield ((words_N >> 11) * 2.0**-53 * n).astype(np.intp)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from xpe.seeds import derive
 from xpe.stats.closed import totals
-from xpe.stats.statistic import Additive
+from xpe.stats.statistic import Additive, Draw
 from xpe.types import Float
 
 
@@ -50,12 +50,17 @@ class Stratified:
     def exact(self) -> float | None:
         return None
 
-    def replicates(self, iters: int, seed: int) -> Float:
+    def replicates(self, draw: Draw) -> Float:
         from xpe.stats.bootstrap import resampled_sums
 
         # Parts of one size must not be drawn by the same indices.
         sums_PBK = [
-            resampled_sums(part.units_GK, iters=iters, seed=derive(seed, place))
+            resampled_sums(
+                part.units_GK,
+                iters=draw.iters,
+                seed=derive(draw.seed, place),
+                threads=draw.threads,
+            )
             for place, part in enumerate(self.parts)
         ]
         return self.score(sum(sums_PBK[1:], start=sums_PBK[0]))
