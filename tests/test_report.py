@@ -77,7 +77,7 @@ def test_forest_plot_is_a_picture(tmp_path: Path) -> None:
 def test_unwritable_file_is_named(tmp_path: Path) -> None:
     """A file that cannot be written is an error that names it, not a lost result."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="file/results.json cannot be written"):
+    with pytest.raises(OutputError, match=r"file/results\.json cannot be written"):
         write_json(tmp_path / "file" / "results.json", {})
 
 

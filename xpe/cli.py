@@ -5,6 +5,7 @@ Commands are imported on use: `--help`, `--version` and `ls` import neither Hydr
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -29,6 +30,9 @@ COMMANDS = {
     "ls": Command("xpe._listing:ls", "ls [models|tasks|evaluators|metrics]", "what there is"),
     "validate": Command(
         "xpe._validate:validate", "validate [KEY=VALUE …]", "check config and data, show prompts"
+    ),
+    "rescore": Command(
+        "xpe.rescore:rescore_command", "rescore RUN [KEY=VALUE …]", "score a run's replies again"
     ),
     "info": Command("xpe._info:info", "info", "versions, extras, folders"),
     "ui": Command("xpe._info:ui", "ui [OPTION …]", "MLflow's user interface on your runs"),
@@ -66,6 +70,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("xpe: interrupted; the same command goes on where it stopped", file=sys.stderr)
         return INTERRUPTED
+    except BrokenPipeError:  # the reader has seen enough: `xpe ls | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
 
 
 def _dispatch(words: list[str]) -> int:

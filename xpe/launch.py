@@ -75,7 +75,8 @@ def run(config: RunConfig) -> Result:
 def _launched(config: RunConfig, folder: Path, overrides: Sequence[str]) -> dict[str, Any]:
     from rich.console import Console
 
-    console = Console(soft_wrap=not sys.stdout.isatty())
+    # A file or a pipe has no width: lines there are as long as they need to be.
+    console = Console() if sys.stdout.isatty() else Console(width=200, soft_wrap=True)
     mark = fingerprint(config)
     with _locked(mark):
         home = _home(config, folder, mark)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from xpe.converse import Talk, converse
 from xpe.seeds import Seeds
@@ -12,9 +13,12 @@ from xpe.stats.groups import Group, group_estimates
 from xpe.stats.settings import Stats
 from xpe.tables import Ledger, keys_of, measure
 from xpe.types import (
+    Answer,
     Asks,
     Dialogue,
+    Estimate,
     Evaluator,
+    Measured,
     Metric,
     Model,
     Result,
@@ -24,6 +28,9 @@ from xpe.types import (
     TaskResult,
     Watcher,
 )
+
+Rows: TypeAlias = Mapping[str, tuple[Metric, Table]]
+"""By result key: the metric, and the table of what was measured in each answer."""
 
 
 @dataclass(frozen=True)
@@ -45,28 +52,39 @@ def evaluate(run: Run, *, watch: Watcher) -> Result:
     `watch` sees each reply and each answer as it arrives. Progress, live metrics and sample
     files listen there; no step below knows of them.
     """
-    rows: dict[str, Mapping[str, tuple[Metric, Table]]] = {}
+    rows: dict[str, Rows] = {}
     tasks: dict[str, TaskResult] = {}
     for task in run.tasks:
         rows[task.name] = gather(run, task, watch)
-        tasks[task.name] = summarise(run, task, rows[task.name])
+        estimates = summarise(run, rows[task.name])
+        tasks[task.name] = TaskResult(task.name, estimates, task.n_original, len(task.samples()))
         watch.task_finished(tasks[task.name])
     groups = group_estimates(run.groups, tasks, rows, run.stats, compat=run.compat)
     members = {name: tuple(group.tasks) for name, group in run.groups.items()}
     return Result(tasks, groups, members)
 
 
-def gather(run: Run, task: Task, watch: Watcher) -> dict[str, tuple[Metric, Table]]:
-    """Answer and measure every sample of a task: by result key, a metric and its rows."""
+def gather(run: Run, task: Task, watch: Watcher) -> Rows:
+    """Answer and measure every sample of a task."""
     samples = task.samples()
-    evaluators = keys_of(tuple(run.evaluators[task.name].values()))
+    evaluators = run.evaluators[task.name]
     askers = [evaluator for evaluator in evaluators.values() if isinstance(evaluator, Asks)]
-    ledgers = {key: Ledger(evaluator) for key, evaluator in evaluators.items()}
     talks = open_talks(task, samples, askers)
     watch.task_started(task, len(samples))
-    for answer in converse(talks, run.models, torch_seed=run.seeds.torch, replied=watch.replied):
-        measured = {key: measure(evaluator, answer) for key, evaluator in evaluators.items()}
-        watch.answered(answer, measured)
+    answers = converse(talks, run.models, torch_seed=run.seeds.torch, replied=watch.replied)
+    return tabulate(evaluators, answers, watch.answered)
+
+
+def tabulate(
+    evaluators: Mapping[str, Evaluator],
+    answers: Iterable[Answer],
+    answered: Callable[[Answer, Mapping[str, Measured]], object],
+) -> Rows:
+    """Measure answers, which come in any order: by result key, a metric and its rows."""
+    ledgers = {key: Ledger(e) for key, e in keys_of(tuple(evaluators.values())).items()}
+    for answer in answers:
+        measured = {key: measure(ledger.evaluator, answer) for key, ledger in ledgers.items()}
+        answered(answer, measured)
         for key, ledger in ledgers.items():
             ledger.add(answer, measured[key])
     return {key: pair for ledger in ledgers.values() for key, pair in ledger.metrics().items()}
@@ -84,10 +102,9 @@ def open_talks(task: Task, samples: Sequence[Sample], askers: Sequence[Asks]) ->
     return ((sample, whole(sample)) for sample in samples)
 
 
-def summarise(run: Run, task: Task, rows: Mapping[str, tuple[Metric, Table]]) -> TaskResult:
+def summarise(run: Run, rows: Rows) -> dict[str, Estimate]:
     """Estimate every metric of a task from its rows."""
-    estimates = {
+    return {
         key: estimate(metric, table, run.stats, compat=run.compat)
         for key, (metric, table) in rows.items()
     }
-    return TaskResult(task.name, estimates, task.n_original, len(task.samples()))

@@ -121,11 +121,12 @@ def show_table(document: Mapping[str, Any], console: Console) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name, justify in (("task", "left"), ("metric", "left"), ("value", "right")):
-        table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
-    for name in ("± stderr", "interval"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("n (failed, unparsed, truncated)", no_wrap=True)
+    table.add_column("task", overflow="fold")
+    table.add_column("metric", overflow="fold")
+    table.add_column("value", justify="right", no_wrap=True)
+    table.add_column("± stderr", no_wrap=True)
+    table.add_column("[interval]", no_wrap=True)
+    table.add_column("n (failed, unparsed, truncated)")
     for section in ("results", "groups"):
         for task, estimates in document[section].items():
             label = task if section == "results" else f"{task} (group)"

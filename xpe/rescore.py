@@ -1,0 +1,109 @@
+"""`xpe rescore RUN`: compute every score of a run again from its files, without a model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from xpe.config import RunConfig, finish
+from xpe.errors import ConfigError, DataFileError
+from xpe.pipeline import Rows, Run, summarise, tabulate
+from xpe.records import answer_of
+from xpe.report import read_results, results_json, show_table, write_json
+from xpe.stats.groups import group_estimates
+from xpe.types import Answer, Result, TaskResult
+
+
+def rescore_command(words: Sequence[str]) -> int:
+    """Rescore the run folder that comes first; `stats.…=` and `evaluator.…=` may follow."""
+    from rich.console import Console
+
+    folders = [Path(word) for word in words if "=" not in word]
+    if len(folders) != 1:
+        raise ConfigError("expected: xpe rescore RUN [stats.KEY=VALUE …] [evaluator.KEY.PARAM=…]")
+    folder = folders[0]
+    before = read_results(folder)
+    found = before | results_json(rescore(folder, [word for word in words if "=" in word]))
+    write_json(folder / "rescored.json", found)
+    console = Console()
+    show_table(found, console)
+    equal = json.dumps(found["results"]) == json.dumps(before["results"])
+    verdict = "equal to" if equal else "different from"
+    console.print(f"results: {folder / 'rescored.json'} ({verdict} results.json)", highlight=False)
+    return 0
+
+
+def rescore(folder: Path, overrides: Sequence[str] = ()) -> Result:
+    """Measure the answers of a run's sample files and estimate every metric anew.
+
+    Parameters
+    ----------
+    folder
+        A run folder: `config.yaml`, `results.json` and `samples/`.
+    overrides
+        Dotted settings that change the evaluators or the statistics, nothing else.
+
+    Raises
+    ------
+    DataFileError
+        A file of the run is missing or broken, or its samples were not logged.
+    """
+    config = _config(folder, overrides)
+    counts = read_results(folder)["n-samples"]
+    run = Run({}, config.leaves, config.evaluators, config.groups, stats=config.stats,
+              compat=config.compat)  # fmt: skip
+    rows: dict[str, Rows] = {}
+    tasks: dict[str, TaskResult] = {}
+    for name, evaluators in config.evaluators.items():
+        rows[name] = tabulate(evaluators, _answers(folder, name), lambda *_: None)
+        estimates = summarise(run, rows[name])
+        sizes = counts[name]
+        tasks[name] = TaskResult(name, estimates, sizes["original"], sizes["effective"])
+    groups = group_estimates(config.groups, tasks, rows, config.stats, compat=config.compat)
+    return Result(tasks, groups, {name: tuple(g.tasks) for name, g in config.groups.items()})
+
+
+def _config(folder: Path, overrides: Sequence[str]) -> RunConfig:
+    path = folder / "config.yaml"
+    try:
+        plain: dict[str, Any] = yaml.safe_load(path.read_text("utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise DataFileError(f"{path} cannot be read: {error}") from error
+    for override in overrides:
+        key, _, text = override.partition("=")
+        if key.split(".")[0] not in {"stats", "evaluator"}:
+            raise ConfigError(
+                f"{key}: rescoring can change stats.… and evaluator.… only; "
+                "all else was decided when the model was asked"
+            )
+        _set(plain, key.split("."), yaml.safe_load(text))
+    return finish(plain, overrides)
+
+
+def _set(plain: dict[str, Any], path: Sequence[str], value: Any) -> None:
+    *parents, last = path
+    for name in parents:
+        plain = plain.setdefault(name, {})
+    plain[last] = value
+
+
+def _answers(folder: Path, task: str) -> Iterator[Answer]:
+    path = folder / "samples" / f"{task}.jsonl"
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for number, text in enumerate(lines, 1):
+                yield answer_of(_parsed(text, path, number), task, f"{path}, line {number}")
+    except OSError as error:
+        raise DataFileError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _parsed(text: str, path: Path, number: int) -> Mapping[str, Any]:
+    try:
+        line: Mapping[str, Any] = json.loads(text)
+    except ValueError as error:
+        raise DataFileError(f"{path}, line {number}: not JSON: {error}") from error
+    return line
