@@ -1,0 +1,54 @@
+"""What to do when memory runs out: less at once."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from xpe.types import Failure
+
+log = logging.getLogger(__name__)
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_SIGNS = ("out of memory", "can't allocate memory", "cannot allocate memory", "alloc_failed")
+
+
+def halving(
+    run: Callable[[Sequence[Item]], Sequence[Result]], items: Sequence[Item]
+) -> list[Result | Failure]:
+    """Run all items at once; where memory runs out, each half, down to single items.
+
+    An item that does not fit alone gives a Failure of kind `memory`. Other errors pass.
+    """
+    try:
+        return list(run(items))
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        message = f"not enough memory for this request alone: {error}"
+    # Out of the handler: the traceback no longer holds the tensors of the failed try.
+    free()
+    if len(items) == 1:
+        return [Failure("memory", message)]
+    log.warning("out of memory with %d requests at once; trying half of them", len(items))
+    middle = len(items) // 2
+    return halving(run, items[:middle]) + halving(run, items[middle:])
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Tell whether an error says that memory ran out, on the CPU or an accelerator."""
+    text = str(error).lower()
+    return isinstance(error, MemoryError) or any(sign in text for sign in _SIGNS)
+
+
+def free() -> None:
+    """Give back what torch holds and nobody uses."""
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
