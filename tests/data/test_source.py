@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from xpe.data.source import Source
 from xpe.errors import ConfigError, DataError, DataFileError, FieldTypeError, UnknownNameError
 
-ROWS = [{"q": "一加一？", "a": "二"}, {"q": "x, \"y\"\nz", "a": "3"}]
+ROWS = [{"q": "一加一？", "a": "二"}, {"q": 'x, "y"\nz', "a": "3"}]
 
 
 def write(path: Path, text: str, encoding: str = "utf-8") -> Source:
@@ -207,7 +207,9 @@ def test_a_folder_with_a_file_for_each_split(tmp_path: Path) -> None:
     (tmp_path / "test.jsonl").write_text('{"q": 1}\n')
     (tmp_path / "sub" / "test.csv").write_text("q\n2\n")
     assert Source(path=str(tmp_path), split="test").load()[0] == {"q": 1}
-    assert Source(path="a/b", name="sub", split="test").load({"a/b": str(tmp_path)})[0] == {"q": "2"}
+    assert Source(path="a/b", name="sub", split="test").load({"a/b": str(tmp_path)})[0] == {
+        "q": "2"
+    }
 
 
 def test_the_split_fills_a_path(tmp_path: Path) -> None:

@@ -334,4 +334,4 @@ def required(task: TextTask, *names: str) -> None:
     """
     for name in names:
         if getattr(task, name) is None:
-            raise ConfigError(f"task {task.name}: kind {task.kind} needs {name}")
+            raise ConfigError(f"kind {task.kind} needs {name}")

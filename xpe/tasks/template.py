@@ -66,10 +66,12 @@ def value(template: Template, record: Record) -> Any:
 
 def render(text: str, record: Record) -> str:
     """Render Jinja with the fields of a document; errors as `value`."""
+    ready = compiled(text)
     try:
-        return compiled(text).render(record.doc)
+        return ready.render(record.doc)
     except jinja2.UndefinedError as error:
-        names = meta.find_undeclared_variables(_JINJA.parse(text)) - record.doc.keys()
+        wanted = meta.find_undeclared_variables(_JINJA.parse(text))
+        names = wanted - record.doc.keys() - _JINJA.globals.keys()
         raise _missing(text, min(names, default=str(error)), record) from error
     except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise DataError(f"{record.place}: the template {text!r} fails: {error}") from error
