@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from xpe._explain import settings_of, unknown_key
-from xpe.errors import ConfigError, SettingTypeError, unknown
 from xpe._folders import options
+from xpe.errors import ConfigError, SettingTypeError, unknown
 from xpe.registry import TASKS
 
 Plain = dict[str, Any]
@@ -63,8 +63,9 @@ def checked_limit(limit: Any, where: str = "limit") -> int | float | None:
 def finish_tasks(cfg: Mapping[str, Any], typed: frozenset[str], note: Note) -> dict[str, Plain]:
     """Return the settings of each task with the top-level ones handed down.
 
-    `cfg` holds the whole config with `seed` complete. What was typed for a task wins over the
-    top level, which wins over the task's file; a few-shot count that the file pins at 0 stays.
+    `cfg` holds the whole config with `seed`, `data` and `gen_kwargs` complete. What was typed for
+    a task wins over the top level, which wins over the task's file; a few-shot count that the
+    file pins at 0 stays.
     """
     tasks = checked_entries("task", cfg.get("task"))
     if not tasks:
@@ -127,7 +128,7 @@ def _finish_task(
     if "limit" in known:
         checked_limit(task.get("limit"), f"{where}.limit")
     given = _handed_down(name, task, cfg, typed, note)
-    if cfg.get("gen_kwargs") and "generation_kwargs" in known:
+    if cfg["gen_kwargs"] and "generation_kwargs" in known:
         own = task.get("generation_kwargs") or {}
         mine = {key: own[key] for key in own if f"{where}.generation_kwargs.{key}" in typed}
         given["generation_kwargs"] = {**own, **cfg["gen_kwargs"], **mine}
@@ -158,8 +159,17 @@ def _handed_down(
     ):
         given["fewshot_as_multiturn"] = multiturn
     given |= {"name": name, "compat": cfg.get("compat"), "fewshot_seed": cfg["seed"]["fewshot"]}
-    given["remap"] = dict((cfg.get("data") or {}).get("remap") or {})
+    given["remap"] = dict(cfg["data"]["remap"])
     return given
+
+
+def mapping(value: Any, path: str) -> Plain:
+    """Return settings as a dict of its own; null is none."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise SettingTypeError(f"{path}: expected a mapping of settings, got {value!r}")
+    return dict(value)
 
 
 def check_keys(cfg: Mapping[str, Any], known: Sequence[str]) -> None:

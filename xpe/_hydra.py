@@ -23,9 +23,9 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from xpe._explain import unknown_key
+from xpe._folders import user_folders
 from xpe._overrides import check_choices, quoted
 from xpe.errors import ConfigError
-from xpe._folders import user_folders
 
 CONFIGS = "pkg://xpe.conf"
 
@@ -70,7 +70,8 @@ def check(overrides: Sequence[str]) -> None:
 
 
 def _schema() -> DictConfig:
-    return ConfigStore.instance().load("schema.yaml").node
+    node: DictConfig = ConfigStore.instance().load("schema.yaml").node
+    return node
 
 
 def compose(overrides: Sequence[str]) -> DictConfig:
@@ -81,7 +82,8 @@ def compose(overrides: Sequence[str]) -> DictConfig:
     surrounding, state.hydra = state.hydra, None
     try:
         with in_our_words(), initialize_config_module("xpe.conf", version_base="1.3"):
-            return hydra_compose("config", overrides=texts)
+            made: DictConfig = hydra_compose("config", overrides=texts)
+            return made
     finally:
         GlobalHydra.instance().hydra = surrounding
 
@@ -91,9 +93,9 @@ def plain(cfg: Any) -> dict[str, Any]:
     if not isinstance(cfg, DictConfig):
         return dict(cfg)
     with in_our_words():
-        bare = OmegaConf.masked_copy(cfg, [key for key in cfg if key != "hydra"])
-        made = OmegaConf.to_container(bare, resolve=True, throw_on_missing=True)
-    return {str(key): value for key, value in dict(made).items()}
+        bare = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
+        made: Any = OmegaConf.to_container(bare, resolve=True, throw_on_missing=True)
+    return {str(key): value for key, value in made.items()}
 
 
 @contextmanager
@@ -115,5 +117,7 @@ def _explained(error: Exception) -> ConfigError:
     key = str(getattr(inner, "full_key", None) or "")
     text = str(error).split("\n    full_key:")[0].strip()
     if isinstance(error, ConfigCompositionException) and "is not in struct" in str(inner):
-        return unknown_key("", key.split(".")[0], _schema())
+        return unknown_key("", key.partition(".")[0], [str(k) for k in _schema()])
+    if inner is not error:
+        text = f"{text}: {str(inner).splitlines()[0]}"
     return ConfigError(f"{key}: {text}" if key and key not in text else text)

@@ -38,9 +38,9 @@ def _evaluators() -> Iterable[Sequence[str]]:
 
 
 def _metrics() -> Iterable[Sequence[str]]:
-    from xpe.metrics import METRICS
+    from xpe.metrics import list_metrics
 
-    return ([name] for name in sorted(METRICS))
+    return ([name] for name in list_metrics())
 
 
 LISTS: dict[str, Callable[[], Iterable[Sequence[str]]]] = {
@@ -54,19 +54,21 @@ LISTS: dict[str, Callable[[], Iterable[Sequence[str]]]] = {
 def _row(group: str, name: str, file: Path) -> tuple[str, ...]:
     """Return name, kind, display name and the first comment of a config file."""
     text = file.read_text(encoding="utf-8")
-    found = {key: value.strip("'\"") for key, value in SIMPLE.findall(text)}
-    for base in BASE.findall(text) if "kind" not in found else ():
-        found = {**_of_base(group, base), **found}
+    found = _stated(group, text)
     comments = [line[1:].strip() for line in text.splitlines() if line.startswith("#")]
     about = next((c for c in comments if c and not c.startswith("@package")), "")
     return (name, found.get("kind", ""), found.get("display_name", ""), about)
 
 
-def _of_base(group: str, base: str) -> dict[str, str]:
-    for folder in config_folders():
-        for file in (folder / group).rglob(f"{base}.yaml"):
-            return dict(SIMPLE.findall(file.read_text(encoding="utf-8")))
-    return {}
+def _stated(group: str, text: str) -> dict[str, str]:
+    """Return kind and display name as a file states them, or the bases it builds on."""
+    found: dict[str, str] = {}
+    for base in BASE.findall(text):
+        files = (
+            file for folder in config_folders() for file in folder.glob(f"{group}/{base}.yaml")
+        )
+        found |= _stated(group, next((f.read_text(encoding="utf-8") for f in files), ""))
+    return found | {key: value.strip("'\"") for key, value in SIMPLE.findall(text)}
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

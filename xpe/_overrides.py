@@ -11,8 +11,8 @@ from hydra.core.override_parser.types import ChoiceSweep, Override, QuotedString
 from hydra.errors import HydraException
 
 from xpe._explain import unknown_key
-from xpe.errors import ConfigError, UnknownNameError, nearest
 from xpe._folders import options
+from xpe.errors import ConfigError, UnknownNameError, nearest
 
 OPENERS = tuple("[{'\"")
 
@@ -52,7 +52,7 @@ def check_choices(overrides: Sequence[str], names: Sequence[str], groups: Sequen
         if override is None:
             continue
         key = str(override.key_or_group)
-        root = key.split(".")[0].split("/")[0]
+        root = re.split(r"[./]", key, maxsplit=1)[0]
         if root not in (*names, *groups, "hydra"):
             raise unknown_key("", root, {*names, *groups})
         if key in groups:

@@ -24,6 +24,7 @@ def validate(words: Sequence[str]) -> int:
 
 
 def _about(config: RunConfig, task: Any) -> Iterator[str]:
+    task.check()
     samples = task.samples()
     if not samples:
         raise DataError(f"task.{task.name}: the data holds no document to evaluate")

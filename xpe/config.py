@@ -21,8 +21,8 @@ from xpe import _hydra
 from xpe._dump import plain, without_cosmetics
 from xpe._evaluators import build_evaluators
 from xpe._explain import build
-from xpe._finish import Note, Plain, check_keys, checked_limit, finish_tasks, typed_keys
-from xpe.errors import ConfigError, SettingTypeError, unknown
+from xpe._finish import Note, Plain, check_keys, checked_limit, finish_tasks, mapping, typed_keys
+from xpe.errors import ConfigError, unknown
 from xpe.registry import MODELS, STRICT, TASKS, TRACKERS, Registry
 from xpe.seeds import Seeds
 from xpe.stats.settings import Stats
@@ -184,9 +184,10 @@ def finished(cfg: Any, overrides: Sequence[str], note: Note) -> RunConfig:
     is_dump = settings.pop("schema", None) == SCHEMA
     check_keys(settings, [f.name for f in dataclasses.fields(RunConfig)])
     checked_limit(settings.get("limit"))
+    settings["gen_kwargs"] = mapping(settings.get("gen_kwargs"), "gen_kwargs")
     typed_slots = {"seed": Seeds, "stats": Stats, "store": StoreConfig, "data": DataConfig}
     slots: Plain = {
-        name: build(cls, _mapping(settings.get(name), name), name)
+        name: build(cls, mapping(settings.get(name), name), name)
         for name, cls in typed_slots.items()
     }
     if not is_dump:
@@ -241,7 +242,7 @@ def _part(registry: Registry, settings: Any, path: str) -> Any:
     """Build the object that `kind` names; None for the kind `none`."""
     if settings is None:
         return None
-    rest = _mapping(settings, path)
+    rest = mapping(settings, path)
     kind = rest.pop("kind", None)
     if kind is None:
         raise ConfigError(f"{path}: needs `kind`, one of {', '.join(sorted(registry))}")
@@ -250,14 +251,6 @@ def _part(registry: Registry, settings: Any, path: str) -> Any:
 
 def _with_kind(registry: Registry, part: Any) -> Plain:
     return {"kind": "none"} if part is None else {"kind": registry.kind_of(part), **plain(part)}
-
-
-def _mapping(value: Any, path: str) -> Plain:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise SettingTypeError(f"{path}: expected a mapping of settings, got {value!r}")
-    return dict(value)
 
 
 def _is_unset(name: str, value: Any) -> bool:
