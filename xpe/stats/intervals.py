@@ -97,6 +97,18 @@ def newcombe(k_a: float, n_a: float, k_b: float, n_b: float, level: float = 0.95
     )
 
 
+def superiority(a: tuple[float, float], b: tuple[float, float]) -> float:
+    """Chance that p_A > p_B for independent (k, n) under uniform priors, by quadrature."""
+    from scipy.special import betainc, betaincinv
+
+    (k_a, n_a), (k_b, n_b) = a, b
+    _check_counts(k_a, n_a)
+    _check_counts(k_b, n_b)
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    p_a = betaincinv(1 + k_a, 1 + n_a - k_a, (nodes + 1) / 2)
+    return float(weights @ betainc(1 + k_b, 1 + n_b - k_b, p_a)) / 2
+
+
 def percentile(replicates_B: Float, level: float = 0.95) -> Interval:
     """Quantiles of the bootstrap replicates."""
     low, high = np.quantile(replicates_B, [(1 - level) / 2, (1 + level) / 2])

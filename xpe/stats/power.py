@@ -45,13 +45,12 @@ def detectable(variance: float, n: float, *, alpha: float = 0.05, power: float =
 
 
 def achieved(delta: float, variance: float, n: float, *, alpha: float = 0.05) -> float:
-    """Power of n questions against a difference `delta`, both tails counted."""
+    """Power of n questions against a difference `delta`, in its own direction."""
     normal = NormalDist()
     spread = math.sqrt(_positive(variance, "variance") / _positive(n, "n"))
     if spread == 0:
         return 1.0 if delta else alpha
-    z, shift = normal.inv_cdf(1 - alpha / 2), abs(delta) / spread
-    return normal.cdf(shift - z) + normal.cdf(-shift - z)
+    return normal.cdf(abs(delta) / spread - normal.inv_cdf(1 - alpha / 2))
 
 
 def shares_variance(p_a: float, p_b: float, rho: float = 0.0) -> float:
