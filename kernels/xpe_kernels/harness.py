@@ -108,56 +108,39 @@ def _sum(values_N: NDArray[np.float64], indices_N: NDArray[np.int64], compensate
 
 @kernel
 def harness_sums(
-    values_N: NDArray[np.float64], compensated: bool, first: int, out_CR: NDArray[np.float64]
+    columns_KN: NDArray[np.float64],
+    compensated: bool,
+    first: int,
+    out_CRK: NDArray[np.float64],
 ) -> None:
-    """Sum the harness's resamples of one column, in the order in which it adds.
+    """Sum the harness's resamples, column by column, in the order in which Python adds.
 
     Parameters
     ----------
-    values_N
-        (N,) float64, finite.
+    columns_KN
+        (K, N), finite: log likelihoods, cells of a 2×2 table, corpus statistics.
     compensated
         Whether to add as Python 3.12 and later do.
     first
-        Number of the first chunk, int64.
-    out_CR
-        (C, R) float64, overwritten by the sums.
-    """
-    state = np.empty(_SIZE, np.uint32)
-    out = np.empty(_SIZE, np.uint32)
-    indices_N = np.empty(len(values_N), np.int64)
-    for c in range(len(out_CR)):
-        _start(state, first + c)
-        at = _SIZE
-        for r in range(out_CR.shape[1]):
-            at = _draw(indices_N, state, out, at)
-            out_CR[c, r] = _sum(values_N, indices_N, compensated)
-
-
-@kernel
-def harness_rows(rows_NK: NDArray[np.int64], first: int, out_CRK: NDArray[np.int64]) -> None:
-    """Sum the harness's resamples of integer rows: counts of a 2×2 table, corpus statistics.
-
-    Parameters
-    ----------
-    rows_NK
-        (N, K) int64.
-    first
-        Number of the first chunk, int64.
+        Number of the first chunk.
     out_CRK
-        (C, R, K) int64, all zeros; becomes the sums.
+        (C, R, K), overwritten by the sums, in the unit of the columns.
+
+    Notes
+    -----
+    O(C R N K) time. Checks nothing: `xpe.stats.bootstrap.lm_eval_replicates` does.
     """
     state = np.empty(_SIZE, np.uint32)
     out = np.empty(_SIZE, np.uint32)
-    indices_N = np.empty(len(rows_NK), np.int64)
+    n_columns, n = columns_KN.shape
+    indices_N = np.empty(n, np.int64)
     for c in range(len(out_CRK)):
         _start(state, first + c)
         at = _SIZE
         for r in range(out_CRK.shape[1]):
             at = _draw(indices_N, state, out, at)
-            for i in range(len(indices_N)):
-                for k in range(rows_NK.shape[1]):
-                    out_CRK[c, r, k] += rows_NK[indices_N[i], k]
+            for k in range(n_columns):
+                out_CRK[c, r, k] = _sum(columns_KN[k], indices_N, compensated)
 
 
 @kernel
@@ -169,13 +152,17 @@ def harness_ranks(
     Parameters
     ----------
     places_N
-        (N,) int64: the position of each value among the sorted values.
+        (N,): the position of each value among the sorted values.
     rank
-        Rank in the resample, counted from 0, int64; N // 2 is the upper median.
+        Rank in the resample, counted from 0; N // 2 is the upper median.
     first
-        Number of the first chunk, int64.
+        Number of the first chunk.
     out_CR
-        (C, R) int64, overwritten by positions among the sorted values.
+        (C, R), overwritten by positions among the sorted values.
+
+    Notes
+    -----
+    O(C R N) time. Checks nothing: `xpe.stats.bootstrap.lm_eval_replicates` does.
     """
     state = np.empty(_SIZE, np.uint32)
     out = np.empty(_SIZE, np.uint32)

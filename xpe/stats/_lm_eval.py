@@ -13,10 +13,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from xpe.errors import DataError
 from xpe.stats._checks import finite_rows, finite_values
 from xpe.stats._draws import Draws
-from xpe.stats._fixed import to_fixed
 from xpe.types import Float
 
 _CHUNK = 1000
@@ -34,13 +32,12 @@ def lm_eval_replicates(
     Parameters
     ----------
     values
-        (N,) numbers; for `rows` (N, K) whole numbers: one-hot cells of a 2×2 table, corpus
-        statistics.
+        (N,) numbers; for `rows` (N, K): one-hot cells of a 2×2 table, corpus statistics.
     iters
         Number of replicates asked for; whole chunks are drawn.
     of
         `sum` gives Python's own `sum` of each resample (of the running Python: 3.12 began to
-        compensate), `upper_median` its `sorted(xs)[n // 2]`, `rows` the sums of the rows.
+        compensate), `rows` that of each column, `upper_median` its `sorted(xs)[n // 2]`.
     threads
         None takes all CPUs of this process.
 
@@ -54,14 +51,16 @@ def lm_eval_replicates(
     ConfigError
         `iters` or `threads` below 1.
     DataError
-        Fewer than two values, a value that is not finite, or rows that are not whole numbers.
+        Fewer than two values, or a value that is not finite.
     """
     size = min(_CHUNK, Draws(iters, 0, threads).iters)
     chunks = Draws(iters // size, 0, threads)
     if of == "rows":
-        return _rows(finite_rows(values), size, chunks)
-    make = _sums if of == "sum" else _medians
-    return make(finite_values(values), size, chunks).reshape(-1)
+        return _sums(finite_rows(values), size, chunks)
+    values_N = finite_values(values)
+    if of == "upper_median":
+        return _medians(values_N, size, chunks)
+    return _sums(values_N[:, None], size, chunks)[:, 0]
 
 
 def lm_eval_indices(n: int, *, iters: int) -> Iterator[NDArray[np.int64]]:
@@ -77,13 +76,14 @@ def lm_eval_indices(n: int, *, iters: int) -> Iterator[NDArray[np.int64]]:
             yield (generator.random_sample(n) * n).astype(np.int64)
 
 
-def _sums(values_N: Float, size: int, chunks: Draws) -> Float:
+def _sums(rows_NK: Float, size: int, chunks: Draws) -> Float:
     from xpe_kernels.harness import harness_sums
 
-    out_CR = np.empty((chunks.iters, size))
+    columns_KN = np.ascontiguousarray(rows_NK.T)
+    out_CRK = np.empty((chunks.iters, size, len(columns_KN)))
     compensated = sys.version_info >= (3, 12)
-    chunks.cut(lambda i, j: harness_sums(values_N, compensated, i, out_CR[i:j]))
-    return out_CR
+    chunks.cut(lambda i, j: harness_sums(columns_KN, compensated, i, out_CRK[i:j]))
+    return out_CRK.reshape(-1, len(columns_KN))
 
 
 def _medians(values_N: Float, size: int, chunks: Draws) -> Float:
@@ -95,16 +95,4 @@ def _medians(values_N: Float, size: int, chunks: Draws) -> Float:
     places_N[order_N] = np.arange(n)
     ranks_CR = np.empty((chunks.iters, size), np.int64)
     chunks.cut(lambda i, j: harness_ranks(places_N, n // 2, i, ranks_CR[i:j]))
-    medians_CR: Float = values_N[order_N][ranks_CR]
-    return medians_CR
-
-
-def _rows(rows_NK: Float, size: int, chunks: Draws) -> Float:
-    from xpe_kernels.harness import harness_rows
-
-    fixed = to_fixed(rows_NK)
-    if fixed.shift_K.any():
-        raise DataError("rows resampled as the harness does must be whole numbers")
-    out_CRK = np.zeros((chunks.iters, size, rows_NK.shape[1]), np.int64)
-    chunks.cut(lambda i, j: harness_rows(fixed.integers_NK, i, out_CRK[i:j]))
-    return fixed.restore(out_CRK.reshape(-1, rows_NK.shape[1]))
+    return np.asarray(values_N[order_N][ranks_CR].reshape(-1), dtype=np.float64)
