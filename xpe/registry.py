@@ -94,6 +94,7 @@ MODELS = Registry(
     "xpe.models",
     {
         "hf": "xpe.models.hf:Hf",
+        "openai": "xpe.models.openai:OpenAi",
         "smollm2": "xpe.models.smollm2:SmolLM2",
         "replay": "xpe.models.replay:Replay",
     },
