@@ -1,0 +1,175 @@
+"""Was the answer right? Choices, texts and numbers, each compared in its own way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from pydantic import NonNegativeFloat
+from pydantic.dataclasses import dataclass
+
+from xpe.evaluators.base import TextEvaluator
+from xpe.registry import STRICT
+from xpe.text.choice import Question, Rule, chosen
+from xpe.text.labels import Labels, alphabet, fold, labels_of
+from xpe.text.normalise import plain
+from xpe.text.numbers import answer_number, number_of
+from xpe.text.options import Options
+from xpe.text.reasoning import MARKERS, split_reasoning
+from xpe.types import Mean, Measured, Metric
+
+Verdict: TypeAlias = tuple[float, str]
+"""1 or 0, and the extracted answer; an empty one could not be parsed."""
+
+_METRICS = (
+    Metric("accuracy", Mean("accuracy")),
+    Metric("choice_accuracy", Mean("choice_accuracy", of="choice_n")),
+    Metric("text_accuracy", Mean("text_accuracy", of="text_n")),
+    Metric("number_accuracy", Mean("number_accuracy", of="number_n")),
+)
+
+
+@dataclass(frozen=True, config=STRICT)
+class AccuracyEvaluator(TextEvaluator):
+    """Share of right answers, over all samples and by type of answer.
+
+    The reference's `answer.type` is `choice`, `text` or `number`; without one it is a choice
+    where there are `choices`, a number where the value is one, else a text. A list of values
+    holds all right labels of a question with several answers, else alternatives. Reasoning is
+    taken out first; a block of it that never ends leaves no answer.
+
+    Parameters
+    ----------
+    exact_match
+        Texts must be equal.
+    case_sensitive
+        Texts are compared as they are, not in lower case.
+    allow_partial
+        A text may contain the other; only without `exact_match`.
+    numeric_tolerance
+        Largest absolute difference of two numbers that agree.
+    extract
+        How choices and numbers are found: `auto`, `last`, `first`, `tag` (behind the last
+        【答案】 or the like; of numbers as `auto`), `strict` (the answer is nothing else).
+    normalise_text
+        Texts are compared in the form NFKC and without Unicode punctuation.
+    """
+
+    exact_match: bool = True
+    case_sensitive: bool = False
+    allow_partial: bool = False
+    numeric_tolerance: NonNegativeFloat = 0.0001
+    extract: Rule = "auto"
+    normalise_text: bool = False
+
+    @property
+    def metrics(self) -> Sequence[Metric]:
+        """Accuracy over all samples, then over those of each type."""
+        return _METRICS
+
+    def judge_text(self, prediction: str, reference: Mapping[str, Any]) -> Measured:
+        """Measure `accuracy`, the accuracy of the type, `unparsed`, and the text `extracted`."""
+        answer = reference["answer"]
+        kind = answer.get("type") or _kind(answer["value"], reference)
+        kind, judge = (kind, _JUDGES[kind]) if kind in _JUDGES else ("text", _judge_text)
+        reasoned = split_reasoning(prediction, markers=MARKERS)
+        try:
+            score, extracted = judge(self, reasoned.answer, reference)
+        except (KeyError, TypeError, ValueError):
+            return {"invalid": 1}
+        return {
+            "accuracy": score,
+            f"{kind}_accuracy": score,
+            f"{kind}_n": 1,
+            "unparsed": int(not extracted),
+            "extracted": extracted,
+        }
+
+
+def _judge_choice(settings: AccuracyEvaluator, text: str, reference: Mapping[str, Any]) -> Verdict:
+    answer = reference["answer"]
+    value = answer["value"]
+    golds = tuple(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+    choices = reference.get("choices") or ()
+    if choices and isinstance(choices[0], str):
+        options = tuple((chr(ord("A") + index), text) for index, text in enumerate(choices))
+    else:
+        options = tuple([(choice["id"], choice.get("text", "")) for choice in choices])
+    right, question = _question(golds, bool(answer.get("several")), options)
+    found = chosen(text, question, settings.extract)
+    if len(found) == 1:
+        return float(found == right), found[0]
+    separator = "" if all(len(label) == 1 for label in found) else ","
+    return float(found == right), separator.join(found)
+
+
+def _judge_text(settings: AccuracyEvaluator, text: str, reference: Mapping[str, Any]) -> Verdict:
+    said = plain(text, case_sensitive=settings.case_sensitive, normalise=settings.normalise_text)
+    for gold in _golds(reference):
+        right = plain(
+            gold, case_sensitive=settings.case_sensitive, normalise=settings.normalise_text
+        )
+        partly = settings.allow_partial and not settings.exact_match
+        if said and right and (said == right or (partly and (right in said or said in right))):
+            return 1.0, text.strip()
+    return 0.0, text.strip()
+
+
+def _judge_number(settings: AccuracyEvaluator, text: str, reference: Mapping[str, Any]) -> Verdict:
+    rule = "auto" if settings.extract == "tag" else settings.extract
+    said = answer_number(text, rule)
+    golds = [gold.value for text in _golds(reference) if (gold := number_of(text))]
+    if not golds:
+        raise ValueError("the reference is no number")
+    if said is None:
+        return 0.0, ""
+    # The slack is for tolerances that decimal fractions meet exactly: 0.3 and 0.2 at 0.1.
+    near = settings.numeric_tolerance * (1 + 1e-9)
+    right = any(gold == said.value or abs(gold - said.value) <= near for gold in golds)
+    return float(right), f"{said.value:.15g}"
+
+
+_JUDGES: Mapping[str, Callable[[AccuracyEvaluator, str, Mapping[str, Any]], Verdict]] = {
+    "choice": _judge_choice,
+    "text": _judge_text,
+    "number": _judge_number,
+}
+
+
+@lru_cache(maxsize=8192)
+def _question(
+    golds: str | tuple[str, ...], several: bool, choices: tuple[tuple[Any, Any], ...]
+) -> tuple[tuple[str, ...], Question]:
+    """Return the right labels in the order of the choices, and what may be answered."""
+    several = several or isinstance(golds, tuple)
+    golds = golds if isinstance(golds, tuple) else (golds,)
+    if not golds or not all(map(fold, golds)):
+        raise ValueError("a choice without a right label")
+    options = Options({str(label): str(text) for label, text in choices})
+    labels = labels_of(tuple(options.texts) or alphabet(golds[0]), several=several)
+    right = {label for gold in golds for label in _right(gold, labels, options)}
+    if len(right) > 1:
+        labels = labels_of(labels.ids, several=True)
+    return tuple(label for label in labels.ids if label in right), Question(labels, options)
+
+
+def _right(gold: str, labels: Labels, options: Options) -> Sequence[str]:
+    """Return the labels that a gold value names: one, or several (`ABD`), or an option's text."""
+    if label := labels.by_key.get(fold(gold)):
+        return (label,)
+    several = labels_of(labels.ids, several=True).whole(gold)
+    if found := several or options.whole(gold):
+        return found
+    raise ValueError(f"{gold!r} is no label of {', '.join(labels.ids)}")
+
+
+def _kind(value: Any, reference: Mapping[str, Any]) -> str:
+    if reference.get("choices"):
+        return "choice"
+    return "number" if isinstance(value, (int, float)) else "text"
+
+
+def _golds(reference: Mapping[str, Any]) -> Sequence[str]:
+    value = reference["answer"]["value"]
+    return [str(one) for one in value] if isinstance(value, (list, tuple)) else [str(value)]
