@@ -218,6 +218,27 @@ def test_the_split_fills_a_path(tmp_path: Path) -> None:
     assert len(Source(path=str(tmp_path / "{split}.jsonl"), split="dev").load()) == 1
 
 
+def test_a_folder_of_data_files_in_the_layout_of_the_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A downloaded data set is read as it lies, without the network."""
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    folder = tmp_path / "mmlu" / "data"
+    folder.mkdir(parents=True)
+    table = pa.Table.from_pylist(ROWS)
+    pq.write_table(table, folder / "test-00000-of-00001.parquet")
+    pq.write_table(table.slice(0, 1), folder / "dev-00000-of-00001.parquet")
+    remap = {"cais/mmlu": str(tmp_path / "mmlu")}
+    assert list(Source(path="cais/mmlu", split="test").load(remap)) == ROWS
+
+
+def test_a_data_set_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says how to use a local copy."""
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    with pytest.raises(DataFileError, match=r"'data\.remap=\{org/none: FILE_OR_FOLDER\}'"):
+        Source(path="org/none").load()
+
+
 def test_save_to_disk_folders(tmp_path: Path) -> None:
     """A data set saved by `datasets` is mapped; the split is found or asked for."""
     rows = datasets.Dataset.from_list(ROWS)

@@ -171,6 +171,15 @@ def test_generation_settings_as_the_harness(harness_cases: Any) -> None:
         assert settings["extra"] == {}
 
 
+def test_several_token_limits_count_by_priority_in_compat_mode(make: Any) -> None:
+    """The harness takes the first name of its list, whatever the order they are given in."""
+    kwargs = {"max_tokens": 9, "max_gen_toks": 8}
+    task = make(
+        Generation, doc_to_text="q", doc_to_target="a", compat="lm_eval", generation_kwargs=kwargs
+    )
+    assert requests(task)[0].max_tokens == 8
+
+
 def test_sampling_without_a_temperature_is_at_one() -> None:
     """`do_sample: true` alone means what it means to transformers."""
     assert generate_settings({"do_sample": True})["temperature"] == 1.0
@@ -185,6 +194,7 @@ def test_sampling_without_a_temperature_is_at_one() -> None:
         {"top_p": 0},
         {"until": [""]},
         {"until": [3]},
+        {"max_gen_toks": 8, "max_tokens": 9},
     ],
 )
 def test_impossible_settings_of_generation(wrong: dict[str, Any], make: Any) -> None:
@@ -227,7 +237,9 @@ def test_loglikelihood_adds_no_delimiter(make: Any) -> None:
 
 def test_perplexity_asks_for_the_whole_text(make: Any) -> None:
     """No question, no examples."""
-    assert requests(make(Perplexity, doc_to_target="q")) == (Rolling("1+1?"),)
+    task = make(Perplexity, doc_to_target="q", num_fewshot=5)
+    task.check()
+    assert requests(task) == (Rolling("1+1?"),)
 
 
 def test_plain_prompt_holds_system_description_examples_question_and_prefix(make: Any) -> None:

@@ -65,7 +65,14 @@ class Documents(Sequence[Mapping[str, Any]]):
 
     def record(self, index: int) -> Record:
         """Return a document with its place."""
-        return Record(self.rows[index], self, index)
+        if index not in self._records:
+            self._records[index] = Record(self.rows[index], self, index)
+        return self._records[index]
+
+    @cached_property
+    def _records(self) -> dict[int, Record]:
+        # A memory-mapped row is decoded each time it is read.
+        return {}
 
     @cached_property
     def fields(self) -> frozenset[str]:

@@ -133,9 +133,14 @@ class TextTask:
         return ":".join(filter(None, (self.data.path, self.data.name, self.data.split)))
 
     @property
+    def shots(self) -> int:
+        """Number of examples before each question."""
+        return self.num_fewshot or 0
+
+    @property
     def digest(self) -> str:
         """SHA-256 over the documents and, where examples are asked for, their pool."""
-        if not self.num_fewshot:
+        if not self.shots:
             return self.documents.digest
         return hashlib.sha256((self.documents.digest + self.pool.digest).encode()).hexdigest()
 
@@ -193,14 +198,13 @@ class TextTask:
         DataError
             If the pool has too few.
         """
-        n = self.num_fewshot or 0
-        if not n:
+        if not self.shots:
             return ()
         if self.compat == "lm_eval":
             return self._harness_examples[doc_id]
         if self.fewshot.sampler == "first_n":
-            return self._draws.first(doc_id, n)
-        return self._draws.random(doc_id, n, self.fewshot_seed, self.name)
+            return self._draws.first(doc_id, self.shots)
+        return self._draws.random(doc_id, self.shots, self.fewshot_seed, self.name)
 
     def _system(self, record: Record) -> str:
         said = str(template.value(self.description, record)) if self.description else ""
@@ -250,14 +254,14 @@ class TextTask:
 
     @cached_property
     def _harness_examples(self) -> dict[int, tuple[int, ...]]:
-        n, shots = self.num_fewshot or 0, self.fewshot
-        same_split = not (shots.source or shots.samples) and shots.split == self.data.split
-        exclude = same_split if shots.exclude is None else shots.exclude
+        n, stated = self.shots, self.fewshot
+        same_split = not (stated.source or stated.samples) and stated.split == self.data.split
+        exclude = same_split if stated.exclude is None else stated.exclude
         if len(self.pool) < n + exclude:
             raise too_few(n, len(self.pool) - exclude, self.pool, self.name)
         docs = [sample.doc for sample in self._samples]
         draws = harness_draws(
-            self.pool, docs, n, self.fewshot_seed, sampler=shots.sampler, exclude=exclude
+            self.pool, docs, n, self.fewshot_seed, sampler=stated.sampler, exclude=exclude
         )
         ids = (sample.doc_id for sample in self._samples)
         return dict(zip(ids, draws, strict=True))
@@ -282,7 +286,7 @@ class TextTask:
     # --- checks and record ------------------------------------------------------------------
 
     def check(self) -> None:
-        """Load the data, render all golds and the first prompts, and draw all examples.
+        """Load the data, render all questions and golds and the first prompts, draw examples.
 
         Raises
         ------
@@ -293,9 +297,10 @@ class TextTask:
         """
         if self.compat is None:
             self.texts.check(self.documents.record(0))
-            if self.num_fewshot:
+            if self.shots:
                 self.shot_texts.check(self.pool.record(0))
         for sample in self.samples():
+            self.texts.question(self.documents.record(sample.doc_id))
             self.examples(sample.doc_id)
         for sample in self.samples()[:_RENDERED_BY_CHECK]:
             self.requests(sample)

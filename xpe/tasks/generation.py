@@ -39,6 +39,11 @@ class Generation(TextTask):
 
     def __post_init__(self) -> None:
         required(self, "doc_to_text", "doc_to_target")
+        limits = {
+            name: value for name, value in self.generation_kwargs.items() if name in MAX_TOKENS
+        }
+        if self.compat is None and len(set(limits.values())) > 1:
+            raise ConfigError(f"generation_kwargs: several token limits {limits}; give one of them")
         _ = self.settings
 
     @cached_property

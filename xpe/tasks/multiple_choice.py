@@ -78,4 +78,4 @@ class MultipleChoice(TextTask):
     @property
     def _metric_names(self) -> set[str]:
         stated = self.metrics or ()
-        return {m if isinstance(m, str) else str(m.get("metric", m.get("name"))) for m in stated}
+        return {m if isinstance(m, str) else str(m.get("metric")) for m in stated}

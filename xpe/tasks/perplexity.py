@@ -14,13 +14,21 @@ from xpe.types import Request, Rolling, Sample
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class Perplexity(TextTask):
-    """Ask for the log likelihood of the target, window by window. There is no question."""
+    """Ask for the log likelihood of the target, window by window.
+
+    There is no question, and there are no examples, whatever `num_fewshot` says.
+    """
 
     kind: ClassVar[str] = "perplexity"
     output_type: ClassVar[str] = "loglikelihood_rolling"
 
     def __post_init__(self) -> None:
         required(self, "doc_to_target")
+
+    @property
+    def shots(self) -> int:
+        """None: a text stands for itself."""
+        return 0
 
     def gold(self, record: Record) -> tuple[Any, dict[str, Any]]:
         """Return the text and its reference; errors as `typed_reference`."""
