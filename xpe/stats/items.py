@@ -116,8 +116,16 @@ def tabulated(
         return aggregation, Table((), empty, places, everywhere, names, held)
     columns = tuple(rows[0]) if rows else ()
     rows_NK = np.array([[row[column] for column in columns] for row in rows], dtype=np.float64)
-    table = Table(columns, rows_NK.reshape(len(rows), -1), places, everywhere, names)
+    table = Table(columns, rows_NK.reshape(len(rows), len(columns)), places, everywhere, names)
+    _check_weights(aggregation, table)
     return aggregation, table
+
+
+def _check_weights(name: str, table: Table) -> None:
+    weights_N = table.column(f"{name}.weight")
+    if (weights_N < 0).any():
+        place = int(np.argmax(weights_N < 0))
+        raise DataError(f"item {place} of {name} has the weight {weights_N[place]}, expected >= 0")
 
 
 def _kind(name: str) -> Any:
