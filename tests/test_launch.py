@@ -75,7 +75,10 @@ def test_a_run_leaves_all_its_files(xpe: Runner) -> None:
     code, out, err = xpe.run(TASKS, "limit=20")
     (folder,) = xpe.folders()
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    lines = [json.loads(x) for x in (folder / "samples" / "capitals_en.jsonl").open()]
+    lines = [
+        json.loads(x)
+        for x in (folder / "samples" / "capitals_en.jsonl").read_text("utf-8").splitlines()
+    ]
     found = xpe.results()
 
     assert code == 0, err
@@ -101,7 +104,7 @@ def test_every_number_can_be_recomputed_from_the_samples(xpe: Runner) -> None:
     xpe.run("task=capitals_en")
     (folder,) = xpe.folders()
     right = []
-    for text in (folder / "samples" / "capitals_en.jsonl").open():
+    for text in (folder / "samples" / "capitals_en.jsonl").read_text("utf-8").splitlines():
         line = json.loads(text)
         scores = line["replies"][0]["log_likelihoods"]
         right.append(scores.index(max(scores)) == line["target"])
@@ -227,7 +230,10 @@ def test_predict_only_writes_and_scores_nothing(xpe: Runner) -> None:
     """`predict_only=true` leaves the model's outputs and no metric."""
     code, _, err = xpe.run("task=arithmetic_zh", "limit=4", "predict_only=true")
     (folder,) = xpe.folders()
-    lines = [json.loads(x) for x in (folder / "samples" / "arithmetic_zh.jsonl").open()]
+    lines = [
+        json.loads(x)
+        for x in (folder / "samples" / "arithmetic_zh.jsonl").read_text("utf-8").splitlines()
+    ]
 
     assert code == 0, err
     assert xpe.results()["results"] == {"arithmetic_zh": {}}
