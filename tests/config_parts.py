@@ -9,7 +9,7 @@ import pytest
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from xpe.registry import EVALUATORS, MODELS, STRICT, TASKS
+from xpe.registry import EVALUATORS, MODELS, STRICT, TASKS, TRACKERS
 from xpe.types import Mean, Metric
 
 
@@ -103,7 +103,25 @@ class Listed:
         raise NotImplementedError
 
 
+@dataclass(frozen=True, config=STRICT)
+class Diary:
+    """A tracker that notes what it is told."""
+
+    broken: bool = False
+    notes: ClassVar[list[tuple[str, str]]] = []
+
+    def begin(self, name: str, params: Any, tags: Any, run_id: str | None = None) -> str:
+        if self.broken:
+            raise OSError("no ink")
+        self.notes.append(("begin", params["overrides"]))
+        return "parent-id"
+
+    def close(self, run_id: str) -> None:
+        self.notes.append(("close", run_id))
+
+
 FILES = {
+    "tracking/diary": "kind: diary\n",
     "model/talker": "kind: talker\n",
     "model/painter": "kind: painter\n",
     "model/faceless": "kind: talker\npath: ???\n",
@@ -130,6 +148,7 @@ STAND_INS = (
     (MODELS, {"talker": Talker, "painter": Painter}),
     (TASKS, {"quiz": Quiz, "essay": Essay}),
     (EVALUATORS, {"marks": Marks, "metrics": Listed}),
+    (TRACKERS, {"diary": Diary}),
 )
 
 

@@ -14,13 +14,17 @@ from typing import Any
 
 import pytest
 import yaml
-from config_parts import configs  # noqa: F401
+from config_parts import Diary, configs  # noqa: F401
 
 from xpe import __version__
 from xpe.cli import main
 from xpe.errors import EngineError, UnknownNameError
+from xpe.tracking import PARENT
 
 HEAVY = ("torch", "transformers", "mlflow", "numba", "hydra", "omegaconf", "datasets")
+parents: list[str | None] = []
+"""The parent run that each job of a sweep saw."""
+
 JOB = ("model=talker", "task=quiz", "tracking=none")
 
 
@@ -41,9 +45,11 @@ def launched(
 ) -> list[tuple[Any, Path, list[str]]]:
     """What `xpe.launch.launch` was called with; the model's path says how a job ends."""
     calls: list[tuple[Any, Path, list[str]]] = []
+    parents.clear()
 
     def launch(config: Any, folder: Path, overrides: Sequence[str]) -> int:
         calls.append((config, folder, list(overrides)))
+        parents.append(os.environ.get(PARENT))
         match config.model.path:
             case "partial":
                 return 3
@@ -136,6 +142,29 @@ def test_a_sweep_goes_on_after_failures_and_ends_with_the_highest_code(
     cells = [json.loads(line) for line in (sweep / "cells.jsonl").read_text().splitlines()]
     assert [cell["code"] for cell in cells] == [0, 1, 1, 3]
     assert cells[2]["error"] == "the engine died"
+
+
+@pytest.mark.parametrize(("how", "code"), [("here", 0), ("stop", 130)])
+def test_a_sweep_has_a_parent_run_which_is_closed_however_it_ends(
+    how: str, code: int, launched: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its id is in the environment of the jobs and nowhere after."""
+    monkeypatch.setattr(Diary, "notes", [])
+    words = ["model=talker", f"model.path={how}", "task=quiz", "limit=1,2", "tracking=diary"]
+
+    assert main(["-m", *words]) == code
+
+    assert Diary.notes == [("begin", " ".join(words)), ("close", "parent-id")]
+    assert set(parents) == {"parent-id"}
+    assert PARENT not in os.environ
+
+
+def test_a_tracker_that_fails_costs_no_job(launched: list[Any]) -> None:
+    """The sweep has no parent run then."""
+    words = ["-m", *JOB[:2], "limit=1,2", "tracking=diary", "tracking.broken=true"]
+
+    assert main(words) == 0
+    assert len(launched) == 2
 
 
 def test_a_wrong_cell_is_reported_and_the_others_run(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from xpe.config import GROUPS, compose, dump, finish
+from xpe.registry import EVALUATORS
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 FILES = sorted(CONF.glob("*/**/*.yaml"))
@@ -15,11 +17,11 @@ CHOICES = [
     for file in FILES
     if not file.name.startswith("_")
 ]
-NEEDED = {
-    "model=hf": ["model.path=some/model"],
-    "model=replay": ["model.path=predictions.jsonl"],
+TASK_OF_KIND = {
+    "generation": "translation_zh_en",
+    "multiple_choice": "capitals_en",
+    "perplexity": "perplexity_en",
 }
-"""Values for what a file marks as needed (`???`)."""
 
 
 @pytest.fixture(autouse=True)
@@ -33,20 +35,27 @@ def _ours_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 )
 def test_every_file_composes_builds_and_comes_back(choice: str) -> None:
     """Also from its dump, which `rescore` reads."""
-    group, _, name = choice.partition("=")
-    chosen = f"evaluator=[auto,{name}]" if group == "evaluator" and name != "auto" else choice
-    needed = [*NEEDED.get(choice, []), *_fitting(choice)]
-
-    config = compose([chosen, *needed])
+    config = compose([choice, *_needed(choice), *_fitting(choice)])
 
     assert config == finish(dump(config))
 
 
+def _needed(choice: str) -> list[str]:
+    """Give a value to what a file marks as needed (`???`)."""
+    group, _, name = choice.partition("=")
+    text = (CONF / group / f"{name}.yaml").read_text(encoding="utf-8")
+    return [f"{group}.{key}=given" for key in re.findall(r"^(\w+): \?\?\?", text, re.MULTILINE)]
+
+
 def _fitting(choice: str) -> list[str]:
-    """An evaluator is tried on a task whose kind it fits, and that names none of its own."""
-    if not choice.startswith("evaluator=") or choice == "evaluator=auto":
+    """An evaluator is tried on a task that it fits."""
+    group, _, name = choice.partition("=")
+    if group != "evaluator" or name == "auto":
         return []
-    return ["task=translation_zh_en", "task.translation_zh_en.evaluators={}"]
+    text = (CONF / group / f"{name}.yaml").read_text(encoding="utf-8")
+    kind = re.findall(r"^kind: (\w+)", text, re.MULTILINE)[0]
+    fits = getattr(EVALUATORS[kind], "fits", None) or {"generation"}
+    return [f"task={TASK_OF_KIND[min(fits)]}"]
 
 
 def test_every_group_has_a_folder_and_every_folder_is_a_group() -> None:

@@ -22,23 +22,27 @@ from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
 from hydra.experimental.callback import Callback
 from hydra.types import RunMode
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from xpe import _hydra
 from xpe._overrides import parsed, quoted
-from xpe.config import compose, dump, finish
+from xpe.config import compose, dump, finish, tracker_of
 from xpe.data.cache import runs_dir
 from xpe.errors import OutputError, XpeError
+from xpe.tracking import PARENT
 
 log = logging.getLogger(__name__)
 
 CELLS = "cells.jsonl"
 _codes: list[int] = []
-_sweeps: list[Path] = []
 
 
 class Sweep(Callback):  # type: ignore[misc]
-    """Remembers what `run` has to report; Hydra itself returns nothing."""
+    """Remembers what `run` has to report, since Hydra returns nothing, and opens a parent run."""
+
+    folder: Path
+    tracker: Any = None
+    parent: str | None = None
 
     def on_run_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Keep the exit code of the only job."""
@@ -46,8 +50,28 @@ class Sweep(Callback):  # type: ignore[misc]
         _codes.append(value if isinstance(value, int) else 1)
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """Keep the folder that the jobs write their cells to."""
-        _sweeps.append(Path(config.hydra.sweep.dir).absolute())
+        """Keep the folder that the jobs write their cells to; begin the run above theirs.
+
+        In the parent and before any job: a cold MLflow store breaks under parallel first calls.
+        """
+        self.folder = Path(config.hydra.sweep.dir).absolute()
+        _sweeps.append(self)
+        with _tracking_is_no_must():
+            self.tracker = tracker_of(OmegaConf.to_container(config.tracking, resolve=True))
+            if self.tracker is not None:
+                params = {"overrides": " ".join(config.hydra.overrides.task)}
+                self.parent = self.tracker.begin(self.folder.name, params, {"xpe.sweep": "true"})
+                os.environ[PARENT] = str(self.parent)
+
+    def close(self) -> None:
+        """Close the run above those of the jobs, however the sweep ended."""
+        os.environ.pop(PARENT, None)
+        if self.parent is not None:
+            with _tracking_is_no_must():
+                self.tracker.close(self.parent)
+
+
+_sweeps: list[Sweep] = []
 
 
 def run(words: Sequence[str]) -> int:
@@ -71,8 +95,9 @@ def run(words: Sequence[str]) -> int:
     try:
         _through_hydra(words, args.overrides, texts)
     finally:
-        for folder in _sweeps:
-            _codes.extend(_report(folder))
+        for sweep in _sweeps:
+            sweep.close()
+            _codes.extend(_report(sweep.folder))
     return max(_codes, default=0)
 
 
@@ -172,6 +197,15 @@ def _no_empty_folder(folder: Path) -> Iterator[None]:
     finally:
         with suppress(OSError):
             folder.rmdir()
+
+
+@contextmanager
+def _tracking_is_no_must() -> Iterator[None]:
+    """Warn where a tracker fails: it never costs a result."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001
+        log.warning("the sweep has no parent run: %s: %s", type(error).__name__, error)
 
 
 def _report(folder: Path) -> list[int]:

@@ -196,12 +196,17 @@ def finished(cfg: Any, overrides: Sequence[str], note: Note) -> RunConfig:
     slots["model"] = _part(MODELS, settings.get("model"), "model")
     slots["judge"] = _part(MODELS, settings.get("judge"), "judge")
     slots["retrieval"] = _part(MODELS, settings.get("retrieval"), "retrieval")
-    slots["tracking"] = _part(TRACKERS, settings.get("tracking"), "tracking")
+    slots["tracking"] = tracker_of(settings.get("tracking"))
     slots["task"] = {
         name: _part(TASKS, task, f"task.{name}") for name, task in settings["task"].items()
     }
     rest = {k: v for k, v in settings.items() if k not in slots and not _is_unset(k, v)}
     return build(RunConfig, {**slots, **rest}, "")  # type: ignore[no-any-return]
+
+
+def tracker_of(settings: Any) -> Any:
+    """Build the tracker that settings name; None for the kind `none`."""
+    return _part(TRACKERS, settings, "tracking")
 
 
 def dump(config: RunConfig) -> Plain:

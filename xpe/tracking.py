@@ -95,6 +95,10 @@ class MlflowTracker:
         """Close a run that did not finish; a resumed one is opened again by its id."""
         self._client().set_terminated(run_id, "KILLED" if killed else "FAILED")
 
+    def close(self, run_id: str) -> None:
+        """Close a run that has nothing of its own to log: the parent of a sweep."""
+        self._client().set_terminated(run_id, "FINISHED")
+
     def _client(self) -> MlflowClient:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
         os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
