@@ -202,9 +202,18 @@ class TextTask:
             return ()
         if self.compat == "lm_eval":
             return self._harness_examples[doc_id]
+        if doc_id not in self._drawn:
+            self._drawn[doc_id] = self._draw(doc_id)
+        return self._drawn[doc_id]
+
+    def _draw(self, doc_id: int) -> tuple[int, ...]:
         if self.fewshot.sampler == "first_n":
             return self._draws.first(doc_id, self.shots)
         return self._draws.random(doc_id, self.shots, self.fewshot_seed, self.name)
+
+    @cached_property
+    def _drawn(self) -> dict[int, tuple[int, ...]]:
+        return {}
 
     def _system(self, record: Record) -> str:
         said = str(template.value(self.description, record)) if self.description else ""
