@@ -40,7 +40,7 @@ def to_fixed(rows_NK: Float) -> Fixed:
     """
     n = len(rows_NK)
     largest_K = np.abs(rows_NK).max(axis=0)
-    if not np.isfinite(largest_K * n).all():
+    if (largest_K > np.finfo(np.float64).max / n).any():
         raise DataError(f"sums of {n} numbers as large as {largest_K.max():.3g} are not finite")
     whole_K = (largest_K * n < _EXACT) & (rows_NK == np.rint(rows_NK)).all(axis=0)
     room = _BITS - int(np.ceil(np.log2(n)))
