@@ -34,6 +34,12 @@ COMMANDS = {
     "rescore": Command(
         "xpe.rescore:rescore_command", "rescore RUN [KEY=VALUE …]", "score a run's replies again"
     ),
+    "compare": Command(
+        "xpe._compare:compare_command", "compare RUN RUN …", "differences, paired by document"
+    ),
+    "power": Command(
+        "xpe._compare:power_command", "power delta=0.03 …", "how many samples a comparison needs"
+    ),
     "info": Command("xpe._info:info", "info", "versions, extras, folders"),
     "ui": Command("xpe._info:ui", "ui [OPTION …]", "MLflow's user interface on your runs"),
 }

@@ -97,6 +97,8 @@ def _answers(folder: Path, task: str) -> Iterator[Answer]:
         with path.open(encoding="utf-8") as lines:
             for number, text in enumerate(lines, 1):
                 yield answer_of(_parsed(text, path, number), task, f"{path}, line {number}")
+    except DataFileError:  # an OSError too, and says more
+        raise
     except OSError as error:
         raise DataFileError(f"{path} cannot be read: {error.strerror}") from error
 

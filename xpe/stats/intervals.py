@@ -97,6 +97,31 @@ def newcombe(k_a: float, n_a: float, k_b: float, n_b: float, level: float = 0.95
     )
 
 
+def newcombe_paired(
+    both: int, only_a: int, only_b: int, neither: int, level: float = 0.95
+) -> Interval:
+    """Interval for p_A − p_B of the same samples, from Wilson bounds and the φ coefficient.
+
+    Newcombe 1998, "Improved confidence intervals for the difference between binomial proportions
+    based on paired data", method 10. Has a width even where no pair is discordant.
+    """
+    n = both + only_a + only_b + neither
+    (p_a, low_a, high_a), (p_b, low_b, high_b) = (
+        (k / n, *wilson(k, n, level)) for k in (both + only_a, both + only_b)
+    )
+    cross = both * neither - only_a * only_b
+    margins = (both + only_a) * (only_b + neither) * (both + only_b) * (only_a + neither)
+    phi = 0.0
+    if margins:
+        phi = (max(cross - n / 2, 0) if cross > 0 else cross) / math.sqrt(margins)
+    down_a, up_a, down_b, up_b = p_a - low_a, high_a - p_a, p_b - low_b, high_b - p_b
+    difference = p_a - p_b
+    return (
+        difference - math.sqrt(max(0.0, down_a**2 - 2 * phi * down_a * up_b + up_b**2)),
+        difference + math.sqrt(max(0.0, up_a**2 - 2 * phi * up_a * down_b + down_b**2)),
+    )
+
+
 def superiority(a: tuple[float, float], b: tuple[float, float]) -> float:
     """Chance that p_A > p_B for independent (k, n) under uniform priors, by quadrature."""
     from scipy.special import betainc, betaincinv

@@ -42,9 +42,9 @@ def paired_difference(
 ) -> Difference:
     """Compare two means by the differences of their samples (S7; clustered S7c).
 
-    The p-value is that of the exact McNemar test for unclustered 0/1 values with fewer than 25
-    discordant pairs, of its mid-p form for more; else of a t test with n − 1, or clusters − 1,
-    degrees of freedom.
+    Unclustered 0/1 values have Newcombe's interval and the exact McNemar test, in its mid-p form
+    from 25 discordant pairs on. All else has Student's t with n − 1, or clusters − 1, degrees of
+    freedom.
     """
     _aligned(a_N, b_N)
     gap_N = a_N - b_N
@@ -56,13 +56,16 @@ def paired_difference(
         why = "n=1" if len(gap_N) == 1 else "one cluster"
         return Difference(value, None, None, rho, None, None, len(gap_N), why)
     stderr = mean_stderr(gap_N) if codes_N is None else clustered_stderr(gap_N, codes_N)
-    ci = intervals.t(value, stderr, units - 1, level)
     if codes_N is None and _binary(a_N) and _binary(b_N):
         better, worse = discordant(a_N, b_N)
+        right = int(np.count_nonzero((a_N == 1) & (b_N == 1)))
+        wrong = len(gap_N) - right - better - worse
+        ci = intervals.newcombe_paired(right, better, worse, wrong, level)
         exact = better + worse < 25
         p = mcnemar_exact(better, worse) if exact else mcnemar_midp(better, worse)
         test = "McNemar exact" if exact else "McNemar mid-p"
     else:
+        ci = intervals.t(value, stderr, units - 1, level)
         p, test = t_test(value, stderr, units - 1), "t"
     return Difference(value, stderr, ci, rho, p, test, len(gap_N))
 
