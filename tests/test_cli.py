@@ -260,7 +260,9 @@ def test_runs_that_cannot_be_written_are_exit_2(
         (["vlidate"], "Did you mean 'validate'"),
         (["ls", "taks"], "Did you mean 'tasks'"),
         (["info", "x"], "takes no arguments"),
-        (["ui"], "no MLflow store"),
+        (["ui"], "no MLflow store at"),
+        (["ui", "tracking=none"], "no MLflow store to show"),
+        (["ui", "tracking.uri=https://runs.example"], "open https://runs.example"),
     ],
 )
 @pytest.mark.usefixtures("configs")
@@ -273,6 +275,25 @@ def test_commands_explain_what_is_wrong(
 
 
 # --- other commands --------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("configs")
+def test_ui_becomes_mlflow_on_the_store_of_the_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Settings choose the store, options are passed on."""
+    ran: list[list[str]] = []
+    monkeypatch.setattr(os, "execv", lambda _, command: ran.append(command))
+    store = tmp_path / "runs/mlflow.db"
+    store.parent.mkdir()
+    store.write_text("")
+
+    main(["ui", "--port", "5001"])
+
+    assert ran == [
+        [sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", f"sqlite:///{store}",
+         "--port", "5001"]
+    ]  # fmt: skip
 
 
 @pytest.mark.usefixtures("configs")

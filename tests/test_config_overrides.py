@@ -33,6 +33,7 @@ def values(text: str) -> list[str]:
         "逗号，和,",
         "（中）(b)",
         "题 目",
+        "{{ question }}\n{{ 'A' }}",
     ],
 )
 def test_the_value_arrives_as_typed(value: str) -> None:

@@ -60,24 +60,17 @@ def checked_limit(limit: Any, where: str = "limit") -> int | float | None:
     )
 
 
-def finish_tasks(cfg: Mapping[str, Any], typed: frozenset[str], note: Note) -> dict[str, Plain]:
+def finish_tasks(
+    tasks: Mapping[str, Plain], cfg: Mapping[str, Any], typed: frozenset[str], note: Note
+) -> dict[str, Plain]:
     """Return the settings of each task with the top-level ones handed down.
 
     `cfg` holds the whole config with `seed`, `data` and `gen_kwargs` complete. What was typed for
     a task wins over the top level, which wins over the task's file; a few-shot count that the
     file pins at 0 stays.
     """
-    tasks = checked_entries("task", cfg.get("task"))
-    if not tasks:
-        raise ConfigError(
-            "task: no task is chosen. Choose one (task=capitals_en) or several "
-            "('task=[capitals_en,tcm_choice]'); `xpe ls tasks` lists them"
-        )
-    samples = checked_samples(cfg.get("samples"), tasks)
-    return {
-        name: _finish_task(name, task, {**cfg, "samples": samples}, typed, note)
-        for name, task in tasks.items()
-    }
+    whole = {**cfg, "samples": checked_samples(cfg.get("samples"), tasks)}
+    return {name: _finish_task(name, task, whole, typed, note) for name, task in tasks.items()}
 
 
 def checked_entries(group: str, entries: Any) -> dict[str, Plain]:

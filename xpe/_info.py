@@ -7,6 +7,7 @@ import platform
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from xpe import __version__
 from xpe._folders import config_folders
@@ -39,14 +40,24 @@ def info(words: Sequence[str]) -> int:
 
 
 def ui(words: Sequence[str]) -> int:
-    """Become MLflow's own user interface on the store of the runs; options are passed on."""
-    store = runs_dir() / "mlflow.db"
-    if not store.exists():
-        raise ConfigError(
-            f"there is no MLflow store at {store}: run something first, or set XPE_RUNS"
-        )
-    uri = f"sqlite:///{store}"
-    command = [sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", uri, *words]
+    """Become MLflow's own user interface on the store that runs are logged to.
+
+    Settings (`tracking.uri=…`) choose the store; options (`--port 5001`) are passed on.
+    """
+    from xpe.config import compose
+
+    settings = [word for word in words if word.startswith("tracking")]
+    tracker = compose(settings).tracking
+    uri = getattr(tracker, "store_uri", None)
+    if uri is None:
+        raise ConfigError("the chosen tracking has no MLflow store to show")
+    if uri.startswith("http"):
+        raise ConfigError(f"the runs are on a server: open {uri} in a browser")
+    path = Path(uri.removeprefix("sqlite:///"))
+    if uri.startswith("sqlite:///") and not path.exists():
+        raise ConfigError(f"there is no MLflow store at {path}: run something, or set XPE_RUNS")
+    options = [word for word in words if word not in settings]
+    command = [sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", uri, *options]
     os.execv(sys.executable, command)  # noqa: S606 - no shell is wanted
 
 

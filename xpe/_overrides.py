@@ -14,7 +14,8 @@ from xpe._explain import unknown_key
 from xpe._folders import options
 from xpe.errors import ConfigError, UnknownNameError, nearest
 
-OPENERS = tuple("[{'\"")
+LISTS = re.compile(r"\[|\{(?!\{)")
+"""How a list or mapping begins, which the user has to quote inside; `{{` is Jinja."""
 
 
 def parsed(text: str) -> Override | None:
@@ -101,7 +102,7 @@ def _quoted(text: str, multirun: bool) -> tuple[str, bool]:
         )
     items = _items(value) if multirun else [value]
     attempt = f"{key}={','.join(_quoted_item(key, item) for item in items)}"
-    if value.startswith(OPENERS[:2]) or parsed(attempt) is None:
+    if LISTS.match(value) or parsed(attempt) is None:
         raise ConfigError(
             f"{text!r} cannot be read: check its brackets and quotes. Text with other than "
             f'ASCII letters inside a list or mapping needs quotes: \'{key}=["北京","上海"]\''
@@ -110,7 +111,7 @@ def _quoted(text: str, multirun: bool) -> tuple[str, bool]:
 
 
 def _quoted_item(key: str, item: str) -> str:
-    if item.startswith(OPENERS) or parsed(f"{key}={item}") is not None:
+    if item.startswith(("'", '"')) or LISTS.match(item) or parsed(f"{key}={item}") is not None:
         return item
     return '"' + _escaped(item) + '"'
 

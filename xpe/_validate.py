@@ -32,7 +32,7 @@ def _about(config: RunConfig, task: Any) -> Iterator[str]:
     yield f"scored by {', '.join(config.evaluators[task.name]) or 'nothing'}"
     first = samples[0]
     requests = next(task.dialogue(first))
-    yield f"--- doc {first.doc_id}, target {first.target!r}"
+    yield f"--- doc {first.doc_id}, target {_cut(repr(first.target), 200)}"
     for request in requests[:1]:
         yield from _shown(request)
     if len(requests) > 1:
@@ -63,5 +63,5 @@ def _prompt(prompt: Prompt) -> Iterator[str]:
         yield f"[{message['role']}] {_cut(str(message['content']))}"
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text)} characters)"
+def _cut(text: str, most: int = SHOWN) -> str:
+    return text if len(text) <= most else f"{text[:most]}… ({len(text)} characters)"

@@ -21,7 +21,16 @@ from xpe import _hydra
 from xpe._dump import plain, without_cosmetics
 from xpe._evaluators import build_evaluators
 from xpe._explain import build
-from xpe._finish import Note, Plain, check_keys, checked_limit, finish_tasks, mapping, typed_keys
+from xpe._finish import (
+    Note,
+    Plain,
+    check_keys,
+    checked_entries,
+    checked_limit,
+    finish_tasks,
+    mapping,
+    typed_keys,
+)
 from xpe.errors import ConfigError, unknown
 from xpe.registry import MODELS, STRICT, TASKS, TRACKERS, Registry
 from xpe.seeds import Seeds
@@ -34,11 +43,30 @@ SCHEMA = "xpe.config/1"
 """Marks a dumped config, which is finished: its tasks are taken as they are."""
 
 GROUPS = (
-    "model task evaluator judge retrieval seed stats tracking store data".split()  # noqa: SIM905
+    "model",
+    "task",
+    "evaluator",
+    "judge",
+    "retrieval",
+    "seed",
+    "stats",
+    "tracking",
+    "store",
+    "data",
 )
 """The folders of configs; each is a field of RunConfig."""
 
-DECIDES = "model judge retrieval task evaluator seed stats compat predict_only".split()  # noqa: SIM905
+DECIDES = (
+    "model",
+    "judge",
+    "retrieval",
+    "task",
+    "evaluator",
+    "seed",
+    "stats",
+    "compat",
+    "predict_only",
+)
 """What the fingerprint hashes; all else at the top that decides a result is in the tasks."""
 
 
@@ -114,7 +142,10 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         if not self.task:
-            raise ConfigError("task: no task is chosen")
+            raise ConfigError(
+                "task: no task is chosen. Choose one (task=capitals_en) or several "
+                "('task=[capitals_en,tcm_choice]'); `xpe ls tasks` lists them"
+            )
         for name, task in self.task.items():
             _check_task(self, name, task)
         for name, group in self.groups.items():
@@ -190,17 +221,16 @@ def finished(cfg: Any, overrides: Sequence[str], note: Note) -> RunConfig:
         name: build(cls, mapping(settings.get(name), name), name)
         for name, cls in typed_slots.items()
     }
+    tasks = checked_entries("task", settings.get("task"))
     if not is_dump:
         whole = {**settings, **{name: plain(slots[name]) for name in ("seed", "data")}}
-        settings["task"] = finish_tasks(whole, typed_keys(overrides), note)
+        tasks = finish_tasks(tasks, whole, typed_keys(overrides), note)
     slots["model"] = _part(MODELS, settings.get("model"), "model")
     slots["judge"] = _part(MODELS, settings.get("judge"), "judge")
     slots["retrieval"] = _part(MODELS, settings.get("retrieval"), "retrieval")
     slots["tracking"] = tracker_of(settings.get("tracking"))
-    slots["task"] = {
-        name: _part(TASKS, task, f"task.{name}") for name, task in settings["task"].items()
-    }
-    rest = {k: v for k, v in settings.items() if k not in slots and not _is_unset(k, v)}
+    slots["task"] = {name: _part(TASKS, task, f"task.{name}") for name, task in tasks.items()}
+    rest = {k: v for k, v in settings.items() if k not in slots and v is not None}
     return build(RunConfig, {**slots, **rest}, "")  # type: ignore[no-any-return]
 
 
@@ -256,12 +286,6 @@ def _part(registry: Registry, settings: Any, path: str) -> Any:
 
 def _with_kind(registry: Registry, part: Any) -> Plain:
     return {"kind": "none"} if part is None else {"kind": registry.kind_of(part), **plain(part)}
-
-
-def _is_unset(name: str, value: Any) -> bool:
-    """Say whether a root key holds the null of the schema where null is no value."""
-    field = next(f for f in dataclasses.fields(RunConfig) if f.name == name)
-    return value is None and "None" not in str(field.type)
 
 
 def _check_task(config: RunConfig, name: str, task: Any) -> None:
