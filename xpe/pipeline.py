@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from xpe.converse import Talk, converse
 from xpe.seeds import Seeds
-from xpe.stats.estimate import estimate
+from xpe.stats.estimate import estimate_all
 from xpe.stats.groups import Group, group_estimates
 from xpe.stats.settings import Stats
 from xpe.tables import Ledger, keys_of, measure
@@ -104,7 +104,4 @@ def open_talks(task: Task, samples: Sequence[Sample], askers: Sequence[Asks]) ->
 
 def summarise(run: Run, rows: Rows) -> dict[str, Estimate]:
     """Estimate every metric of a task from its rows."""
-    return {
-        key: estimate(metric, table, run.stats, compat=run.compat)
-        for key, (metric, table) in rows.items()
-    }
+    return estimate_all(rows, run.stats, compat=run.compat)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from xpe.errors import DataError
-from xpe.stats.estimate import estimate
+from xpe.stats.estimate import estimate, estimate_all
 from xpe.stats.settings import Stats
 from xpe.types import Estimate, Items, Kind, Mean, Metric, Order, Ratio, Sums, Table
 
@@ -294,3 +294,27 @@ def test_simple_values_equal_the_harness(shared_data: Path) -> None:
             assert found == case.get("expect")
             checked += 1
     assert checked == 12
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_metrics_in_one_pass_have_the_same_bits(clustered: bool) -> None:
+    """`estimate_all` gives what `estimate` gives for each metric alone."""
+    rng = np.random.default_rng(4)
+    n = 300
+    columns = {
+        "hits": rng.integers(0, 2, n), "a": rng.integers(0, 900, n), "b": rng.integers(1, 900, n),
+        "c": rng.normal(size=n), "d": rng.random(n) + 1,
+    }  # fmt: skip
+    rows = table(
+        **{name: x.tolist() for name, x in columns.items()},
+        clusters=[str(i // 3) for i in range(n)] if clustered else None,
+    )
+    kinds = {
+        "mean": Mean("hits"), "whole": Ratio("a", "b"), "sums": Sums(("b",), lambda s: s[..., 0]),
+        "shares": Ratio("c", "d"), "few": Sums(("hits",), lambda s: s[..., 0]),
+        "median": Order("c"),
+    }  # fmt: skip
+    pairs = {name: (Metric(name, kind), rows) for name, kind in kinds.items()}
+    made = estimate_all(pairs, QUICK)
+    assert made == {name: estimate(metric, rows, QUICK) for name, (metric, _) in pairs.items()}
+    assert list(made) == list(kinds)

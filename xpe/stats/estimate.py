@@ -14,7 +14,8 @@ from xpe.stats.closed import effective_size, mean_stderr, spread
 from xpe.stats.harness import harness_statistic, harness_stderr, harness_value
 from xpe.stats.intervals import Interval
 from xpe.stats.settings import Stats
-from xpe.stats.statistic import Draw, MeanOf, Statistic, defined, statistic
+from xpe.stats.statistic import MeanOf, Statistic, defined, statistic
+from xpe.stats.together import draw_of, drawn_together
 from xpe.types import FAULTS, FLAGS, Estimate, Float, Mean, Metric, Table
 
 
@@ -42,17 +43,42 @@ def estimate(
         document.
     """
     found = (harness_statistic if compat else statistic)(metric.kind, table)
+    error = ErrorBar(found, settings, metric if compat else None)
+    return _estimate(metric, table, error, n_task)
+
+
+def estimate_all(
+    rows: Mapping[str, tuple[Metric, Table]], settings: Stats, *, compat: str | None = None
+) -> dict[str, Estimate]:
+    """Estimate all metrics of a task; those of summed rows are resampled in one pass.
+
+    The numbers are those of `estimate`, to the last bit; only the time is shared. Errors as there.
+    """
+    if compat:
+        return {
+            key: estimate(metric, table, settings, compat=compat)
+            for key, (metric, table) in rows.items()
+        }
+    found = {key: statistic(metric.kind, table) for key, (metric, table) in rows.items()}
+    drawn = drawn_together(found, settings)
+    return {
+        key: _estimate(
+            metric, table, ErrorBar(found[key], settings, replicates_B=drawn.get(key)), None
+        )
+        for key, (metric, table) in rows.items()
+    }
+
+
+def _estimate(metric: Metric, table: Table, error: ErrorBar, n_task: int | None) -> Estimate:
+    found = error.found
     n = max(n_task or 0, len(table.rows_NK))
     counts = {f"n_{name}": _count(table, name) for name in (*FAULTS, *FLAGS)}
     faulty = n > int(table.scored_N.sum()) or any(counts[f"n_{name}"] for name in FAULTS)
-    value = _value(metric, found, compat) if found.count else None
-    error = ErrorBar(found, settings, metric if compat else None) if value is not None else None
-    stderr = error.stderr if error else None
-    ci, ci_method = error.interval() if error else (None, None)
+    ci, ci_method = error.interval()
     low, high = _range(found)
     return Estimate(
-        value=value,
-        stderr=stderr,
+        value=error.value,
+        stderr=error.stderr,
         ci=ci,
         ci_method=ci_method,
         n=n,
@@ -64,33 +90,42 @@ def estimate(
         bounds=_bounds(metric, found, table, n) if faulty else None,
         higher_is_better=metric.higher_is_better,
         signature=metric.signature,
-        why=error.why if error else ("no samples" if not found.count else "undefined"),
-        extra=error.extra if error else {},
+        why=error.why,
+        extra=error.extra,
     )
 
 
 class ErrorBar:
-    """Standard error and interval of one statistic, from one set of replicates.
+    """Value, standard error and interval of one statistic, from one set of replicates.
 
-    With `harness`, the standard error of lm-evaluation-harness for that metric.
+    With `harness`, value and error of lm-evaluation-harness for that metric. `replicates_B` are
+    those of the statistic, where they were drawn before.
     """
 
-    def __init__(self, found: Statistic, settings: Stats, harness: Metric | None = None) -> None:
-        self._found = found
+    def __init__(
+        self,
+        found: Statistic,
+        settings: Stats,
+        harness: Metric | None = None,
+        replicates_B: Float | None = None,
+    ) -> None:
+        self.found = found
+        self.extra: Mapping[str, int] = {}
         self._harness = harness
         self._settings = settings
-        self._replicates_B: Float | None = None
-        self.extra: Mapping[str, int] = {}
-        self.why: str | None = None
-        self.stderr = defined(self._stderr()) if self._has_units() else None
+        self._all_B = replicates_B
+        self._finite_B: Float | None = None
+        self.value = self._value() if found.count else None
+        self.why = self._reason()
+        self.stderr = None if self.why else defined(self._stderr())
 
     def interval(self) -> tuple[Interval | None, str | None]:
         """Return the interval and the name of its method; None for both if undefined."""
         name = self._settings.interval
-        if name == "none":
+        if name == "none" or self.value is None:
             return None, None
         fitting = [name] if name != "auto" else []
-        closed = isinstance(self._found, MeanOf) or self._harness
+        closed = isinstance(self.found, MeanOf) or self._harness
         fitting += ["wilson", "t"] if closed else ["percentile", "t"]
         for candidate in fitting:
             made = INTERVALS[candidate](self)
@@ -98,22 +133,31 @@ class ErrorBar:
                 return made, candidate
         return None, None
 
-    def _has_units(self) -> bool:
-        if self._found.n_units > 1:
-            return True
-        self.why = "n=1" if self._found.count == 1 else "one cluster"
-        return False
+    def _value(self) -> float | None:
+        if self._harness:
+            return defined(harness_value(self._harness, self.found))
+        return defined(self.found.value)
+
+    def _reason(self) -> str | None:
+        """Say why there is no error, whatever the settings; None if there may be one."""
+        if not self.found.count:
+            return "no samples"
+        if self.value is None:
+            return "undefined"
+        if self.found.n_units < 2:
+            return "n=1" if self.found.count == 1 else "one cluster"
+        return None
 
     def _stderr(self) -> float:
         if self._harness:
-            found = harness_stderr(self._harness, self._found, self._settings.bootstrap_iters)
+            found = harness_stderr(self._harness, self.found, self._settings.bootstrap_iters)
             self.why = "N/A in lm-evaluation-harness" if found is None else None
             return math.nan if found is None else found
-        closed = self._found.closed()
+        closed = self.found.closed()
         if closed is not None:
             return closed
         if self._settings.method == "exact":
-            exact = self._found.exact()
+            exact = self.found.exact()
             if exact is not None:
                 return exact
         replicates_B = self.replicates_B
@@ -125,18 +169,19 @@ class ErrorBar:
         if self._settings.bootstrap_iters == 0:
             self.why = "off"
             return None
-        if self._replicates_B is None:
-            all_B = self._found.replicates(draw_of(self._settings))
-            self._replicates_B = all_B[np.isfinite(all_B)]
-            if undefined := len(all_B) - len(self._replicates_B):
+        if self._finite_B is None:
+            if self._all_B is None:
+                self._all_B = self.found.replicates(draw_of(self._settings))
+            self._finite_B = self._all_B[np.isfinite(self._all_B)]
+            if undefined := len(self._all_B) - len(self._finite_B):
                 self.extra = {"undefined_replicates": undefined}
-        return self._replicates_B
+        return self._finite_B
 
     # --- one method an interval; None where it does not apply ---
 
     def binary(self, make: Callable[..., Interval], *, takes_critical: bool) -> Interval | None:
         """Make an interval for a share; clustered ones on the effective sample size."""
-        found, level = self._found, self._settings.level
+        found, level = self.found, self._settings.level
         if not (isinstance(found, MeanOf) and found.binary):
             return None
         if found.codes_N is None:
@@ -153,7 +198,7 @@ class ErrorBar:
     def t(self) -> Interval | None:
         if self.stderr is None:
             return None
-        value, df = self._found.value, self._found.n_units - 1
+        value, df = self.found.value, self.found.n_units - 1
         return intervals.t(value, self.stderr, df, self._settings.level)
 
     def percentile(self) -> Interval | None:
@@ -166,12 +211,12 @@ class ErrorBar:
         replicates_B = self._drawn()
         if replicates_B is None:
             return None
-        jackknife = self._found.jackknife()
+        jackknife = self.found.jackknife()
         jackknife = jackknife[np.isfinite(jackknife)]
-        return intervals.bca(self._found.value, replicates_B, jackknife, self._settings.level)
+        return intervals.bca(self.found.value, replicates_B, jackknife, self._settings.level)
 
     def _drawn(self) -> Float | None:
-        if self._found.n_units < 2:
+        if self.found.n_units < 2:
             return None
         replicates_B = self.replicates_B
         return replicates_B if replicates_B is not None and len(replicates_B) > 1 else None
@@ -186,15 +231,6 @@ INTERVALS: Mapping[str, Callable[[ErrorBar], Interval | None]] = {
     "percentile": ErrorBar.percentile,
     "bca": ErrorBar.bca,
 }
-
-
-def draw_of(settings: Stats) -> Draw:
-    """Return how the settings resample."""
-    return Draw(settings.bootstrap_iters, settings.seed, settings.threads)
-
-
-def _value(metric: Metric, found: Statistic, compat: str | None) -> float | None:
-    return defined(harness_value(metric, found) if compat else found.value)
 
 
 def _count(table: Table, name: str) -> int:
