@@ -8,7 +8,7 @@ asked for. Axes: N rows, K columns, G clusters, B replicates.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -170,24 +170,23 @@ def warm() -> threading.Thread:
     Safe to call again, from any thread, and after a fork. Nothing has to wait for it: a kernel
     that is not ready yet is compiled by whoever calls it.
     """
-    return _warmer().start()
+    return _WARMER.start()
 
 
-@cache
-def _warmer() -> Warmer:
-    numbers = np.arange(4.0)
-    pairs = np.stack([numbers, numbers], axis=1)
-    flags = np.arange(64.0)[:, None] % 2
+def _warm_sums(rows: ArrayLike) -> None:
+    resampled_sums(rows, iters=1, seed=0, threads=1)
 
-    def sums(rows_NK: Float) -> Float:
-        return resampled_sums(rows_NK, iters=1, seed=0, threads=1)
 
-    return Warmer(
-        [
-            lambda: sums(flags),
-            lambda: sums(numbers[:, None]),
-            lambda: sums(pairs),
-            lambda: sums(pairs / 3),
-            lambda: resampled_quantiles(numbers, 0.5, iters=1, seed=0, threads=1),
-        ]
-    )
+def _warm_quantiles() -> None:
+    resampled_quantiles([1.0, 2.0], 0.5, iters=1, seed=0, threads=1)
+
+
+_WARMER = Warmer(
+    [
+        partial(_warm_sums, [[0.0], [1.0]] * 16),  # few distinct rows
+        partial(_warm_sums, [[1.0], [2.0]]),
+        partial(_warm_sums, [[1.0, 2.0], [3.0, 4.0]]),
+        partial(_warm_sums, [[0.1, 0.2], [0.3, 0.4]]),
+        _warm_quantiles,
+    ]
+)
