@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 import random
+import time
 from typing import Any
 
 import jieba
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from nltk.tokenize import word_tokenize
 from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from xpe.evaluators import get_evaluator
+from xpe.evaluators.bleu import BLEUEvaluator
 
 EN = "The doctor said that fever , cough and headache aren't rare in winter (see p. 12) .".split()  # noqa: SIM905
 ZH = ["患者", "头痛", "发热", "，", "恶寒", "无汗", "。", "治宜", "辛温", "解表", "3", "剂", "方剂"]
@@ -45,7 +49,7 @@ def as_references(values: list[Any]) -> list[dict[str, Any]]:
 def test_sentence_bleu_is_that_of_nltk(language: str, n_references: int) -> None:
     """Each of 300 sentences scores as nltk scores the same words, to 1e-12."""
     predictions, references = texts(language, n_references)
-    evaluator = get_evaluator("bleu", language=language)
+    evaluator = BLEUEvaluator(language=language)  # type: ignore[arg-type]
     cut = jieba.lcut if language == "zh" else lambda text: word_tokenize(text, preserve_line=True)
     smoothing = SmoothingFunction().method1
     for prediction, several in zip(predictions, references, strict=True):
@@ -55,7 +59,7 @@ def test_sentence_bleu_is_that_of_nltk(language: str, n_references: int) -> None
             weights=[0.25] * 4,
             smoothing_function=smoothing,
         )
-        made = evaluator.judge_text(prediction, as_references([several])[0])["bleu"]  # type: ignore[attr-defined]
+        made = evaluator.judge_text(prediction, as_references([several])[0])["bleu"]
         assert made == pytest.approx(expected, abs=1e-12)
 
 
@@ -74,7 +78,7 @@ def test_corpus_scores_are_those_of_sacrebleu(language: str, n_references: int) 
         "ter": TER(normalized=chinese, asian_support=chinese),
     }
     for name, metric in metrics.items():
-        expected = metric.corpus_score(predictions, transposed).score  # type: ignore[attr-defined]
+        expected = metric.corpus_score(predictions, transposed).score
         assert result[name]["score"] == pytest.approx(expected, abs=1e-9)
 
 
@@ -96,8 +100,8 @@ def test_an_empty_prediction_scores_zero_and_counts(prediction: str) -> None:
 
 def test_the_references_decide_the_language() -> None:
     """A Chinese reference has an English prediction cut by jieba as well."""
-    evaluator = get_evaluator("bleu", n_gram=1, smoothing=False)
-    made = evaluator.judge_text("can't", as_references(["辛温解表can't"])[0])  # type: ignore[attr-defined]
+    evaluator = BLEUEvaluator(n_gram=1, smoothing=False)
+    made = evaluator.judge_text("can't", as_references(["辛温解表can't"])[0])
     assert made["bleu"] == pytest.approx(math.exp(1 - len(jieba.lcut("辛温解表can't")) / 3))
 
 
@@ -122,3 +126,20 @@ def test_weights_unset_are_uniform() -> None:
     for n in (2, 4):
         given = get_evaluator("bleu", n_gram=n, weights=[1 / n] * n).evaluate(*pair)
         assert get_evaluator("bleu", n_gram=n).evaluate(*pair)["bleu"] == given["bleu"]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.text(max_size=120), st.lists(st.text(max_size=40), min_size=1, max_size=3))
+def test_no_text_raises(prediction: str, values: list[str]) -> None:
+    """Any texts give finite scores."""
+    result = BLEUEvaluator().evaluate([prediction], as_references([values]))
+    assert all(math.isfinite(found["score"]) for found in result.values())
+
+
+@pytest.mark.parametrize("unit", ["9", "证", "a b ", "a\n"])
+def test_a_megabyte_takes_seconds(unit: str) -> None:
+    """What is too long is cut and marked, and long texts take bounded time."""
+    evaluator, start = BLEUEvaluator(), time.process_time()
+    measured = evaluator.judge_text(unit * (1_000_000 // len(unit)), as_references(["证 9 a b"])[0])
+    assert measured["truncated"] == 1
+    assert time.process_time() - start < 20

@@ -89,8 +89,10 @@ def test_exact_match_equals_the_harness(shared_data: Path) -> None:
 def test_multiple_choice_equals_the_harness(shared_data: Path) -> None:
     """Per question, each metric of choices gives the harness's value."""
     for case in cases(shared_data, {CHOICES}):
-        metrics, results, *more = case["args"]
-        gold, texts, _ = [*more, *[1, None, False][len(more) :]]
+        metrics, results, *given = case["args"]
+        more: list[Any] = given
+        unstated: list[Any] = [1, None, False]
+        gold, texts, _ = [*more, *unstated[len(more) :]]
         if gold == -1:
             assert UNLIKE[gold]
             continue

@@ -19,6 +19,8 @@ from xpe.registry import STRICT
 from xpe.text.tokenisers import TOKENISERS, Language, language_of
 from xpe.types import Mean, Measured, Metric, Sums
 
+LONGEST_PREDICTION = 50_000
+"""Characters of a prediction that are scored; a longer one is marked `truncated`."""
 _CORPUS: Mapping[str, Name] = {"corpus_bleu": "bleu", "chrf": "chrf", "ter": "ter"}
 
 
@@ -90,11 +92,12 @@ class BLEUEvaluator(TextEvaluator):
         if not references:
             return {"invalid": 1}
         spoken = language_of("".join(references)) if self.language == "auto" else self.language
-        columns = {"bleu": self._sentence(prediction, references, spoken)}
+        cut = prediction[:LONGEST_PREDICTION]
+        columns = {"bleu": self._sentence(cut, references, spoken)}
         for metric, name in _CORPUS.items():
-            counted = statistics(name, prediction, references, spoken)
+            counted = statistics(name, cut, references, spoken)
             columns |= zip(columns_of(name, metric), counted, strict=True)
-        return columns
+        return columns if cut == prediction else {**columns, "truncated": 1}
 
     def _sentence(self, prediction: str, references: Sequence[str], language: Language) -> float:
         if not prediction.strip():

@@ -1,6 +1,6 @@
 """The registered metrics: per-sample function, aggregation, direction."""
 
-from xpe.metrics import choices, corpus, likelihoods, texts  # noqa: F401  (they register themselves)
+from xpe.metrics import choices, corpus, likelihoods, overlap, texts  # noqa: F401  (they register themselves)
 from xpe.metrics.aggregations import get_aggregation, register_aggregation
 from xpe.metrics.registered import (
     Registered,

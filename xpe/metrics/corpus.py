@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from xpe.metrics.aggregations import AGGREGATIONS, OfRows
+from xpe.metrics.edits import LONG, edits
 from xpe.metrics.registered import register_metric
 from xpe.text.tokenisers import Language, language_of
 from xpe.types import Float, Sums
@@ -35,7 +36,10 @@ def statistics(
     name: Name, prediction: str, references: Sequence[str], language: Language
 ) -> list[float]:
     """Return what sacrebleu counts in one sentence; lengths as in `SUFFIXES`."""
-    counted: list[list[float]] = _scorer(name, language)._extract_corpus_statistics(  # noqa: SLF001
+    scorer = _scorer(name, language)
+    if name == "ter":
+        return edits(scorer, prediction, references)
+    counted: list[list[float]] = scorer._extract_corpus_statistics(  # noqa: SLF001
         [prediction], [[reference] for reference in references]
     )
     return counted[0]
@@ -58,13 +62,16 @@ def _scorer(name: Name, language: Language) -> Any:
 
 
 def signature(name: Name, language: Language | Literal["auto"] = "auto") -> str:
-    """Return sacrebleu's signature; `auto` names both tokenizers, chosen by each sample."""
+    """Return sacrebleu's signature; `auto` names both tokenizers, chosen by each sample.
+
+    `exact:200w` says up to how many words of a prediction TER is sacrebleu's own.
+    """
     chinese = {"zh": "yes", "en": "no", "auto": "auto"}[language]
     tokenizer = {"zh": "zh", "en": "13a", "auto": "auto(zh,13a)"}[language]
     parts = {
         "bleu": f"case:mixed|eff:no|tok:{tokenizer}|smooth:exp",
         "chrf": f"case:mixed|eff:yes|nc:{CHAR_ORDER}|nw:0|space:no",
-        "ter": f"case:lc|tok:tercom|norm:{chinese}|punct:yes|asian:{chinese}",
+        "ter": f"case:lc|tok:tercom|norm:{chinese}|punct:yes|asian:{chinese}|exact:{LONG}w",
     }
     return f"nrefs:var|{parts[name]}|version:{version('sacrebleu')}"
 
