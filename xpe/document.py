@@ -56,7 +56,7 @@ def document(result: Result, models: Mapping[str, Model], facts: Facts) -> dict[
         "config": _settings(facts.plain),
         "data": {name: list(pair) for name, pair in facts.data.items()},
         "git_hash": git_hash(),
-        "environment": environment() | dict(getattr(model, "environment", {})),
+        "environment": environment() | _told(models),
         "models": {name: dict(part.identity) for name, part in models.items()},
         "tokenizer": dict(getattr(model, "tokenizer_facts", {})),
         "started": facts.started.isoformat(timespec="seconds"),
@@ -80,6 +80,12 @@ def environment() -> dict[str, Any]:
             except PackageNotFoundError:
                 found[name] = getattr(sys.modules[name], "__version__", None)
     return found
+
+
+def _told(models: Mapping[str, Model]) -> dict[str, Any]:
+    """Return what models tell beside their replies; that of a judge under its name."""
+    told = {name: dict(getattr(model, "environment", {})) for name, model in models.items()}
+    return told.pop("model", {}) | {name: found for name, found in told.items() if found}
 
 
 def git_hash() -> str | None:

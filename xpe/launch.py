@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 
 CHECKPOINT = "evaluation_checkpoint.sqlite"
 COMPLETE, PARTIAL = 0, 3
+LIKELIHOODS = {"loglikelihood", "loglikelihood_rolling", "multiple_choice"}
+"""The output types whose requests a server may be unable to answer."""
 
 
 class _Tracker(Protocol):
@@ -264,9 +266,18 @@ def _checked(config: RunConfig) -> dict[str, tuple[str, str]]:
         check = getattr(model, "check", None)
         if check is not None:
             check()
+    _check_log_likelihoods(config)
     for task in config.leaves:
         task.check()
     return {task.name: (task.source, task.digest) for task in config.leaves}
+
+
+def _check_log_likelihoods(config: RunConfig) -> None:
+    """Let a model that may not be able to give log likelihoods say so, if a task wants them."""
+    check = getattr(config.model, "check_log_likelihoods", None)
+    wanted = {getattr(task, "output_type", "") for task in config.leaves} & LIKELIHOODS
+    if check is not None and wanted:
+        check(whole_texts="loglikelihood_rolling" in wanted)
 
 
 def _write_config(job: _Job, plain: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from xpe.errors import ConfigError, EngineError, MissingExtraError
+from xpe.errors import ConfigError, EngineError, MissingExtraError, XpeError
 from xpe.models._api_client import Address, Client, Pace, Patience
 from xpe.models._api_faults import Fault
 from xpe.models._api_scores import WAYS, Way
@@ -138,8 +138,13 @@ class OpenAi:
         EngineError
             It does not answer.
         """
-        way = self._way
+        try:
+            way = self._way
+        except XpeError:
+            self.close()  # nobody else will: the run has not begun
+            raise
         if whole_texts and not way.whole_texts:
+            self.close()
             raise ConfigError(
                 f"the server offers {way.name} of api={self.api} only, which gives no log "
                 "likelihood of whole texts. Use a server with prompt_logprobs or echo on "
@@ -245,18 +250,24 @@ class OpenAi:
         for way in WAYS[self.api]:
             if self.logprobs in {"auto", way.name}:
                 try:
-                    asked = way(self._dialect, self.prefix, self.top_logprobs)
-                    post = partial(self._client.ask, self._dialect.path)
-                    return self._thread.call(asked.probed(post))
+                    return self._probed(way)
                 except Fault as fault:
-                    if fault.kind in _UNANSWERABLE:
-                        raise self._dead(fault) from None
                     faults.append(f"{way.name}: {fault}")
         raise ConfigError(
             f"the server of model {self.model!r} gives no log likelihoods over api={self.api} "
             f"with logprobs={self.logprobs} ({'; '.join(faults) or 'no such way'}). Use a task "
             "that generates, another api, or model=hf or vllm"
         )
+
+    def _probed(self, way: type[Way]) -> Way:
+        asked = way(self._dialect, self.prefix, self.top_logprobs)
+        post = partial(self._client.ask, self._dialect.path)
+        try:
+            return self._thread.call(asked.probed(post))
+        except Fault as fault:
+            if fault.kind in _UNANSWERABLE:
+                raise self._dead(fault) from None
+            raise
 
     def _scorable(self, asked: Iterable[Asked | None]) -> Iterator[Asked | None]:
         """Pass requests on; the first that wants log likelihoods has the server probed."""
@@ -303,6 +314,7 @@ class OpenAi:
         except Fault as fault:
             # A fault that may pass must not pass for an answer: the identity has to stay.
             if fault.again and fault.kind != "malformed":
+                self.close()
                 raise self._dead(fault) from None
             return None
         models = found.get("data")
