@@ -24,11 +24,12 @@ from xpe.data.cache import runs_dir
 from xpe.errors import ConfigError, DataError, DataFileError
 from xpe.registry import STRICT
 from xpe.report import read_results
-from xpe.stats.compared import compare_tables, scored_in
+from xpe.stats.compared import compare_tables
 from xpe.stats.multiplicity import ADJUSTMENTS
 from xpe.stats.paired import Difference
 from xpe.stats.power import detectable, needed
 from xpe.stats.settings import Stats
+from xpe.stats.statistic import scored_in, statistic
 from xpe.tables import Ledger, keys_of
 from xpe.types import Answer, Mean, Metric, Sample, Table
 
@@ -274,8 +275,6 @@ def _cell(
 
 
 def _value(metric: Metric, table: Table, both_N: Any) -> float:
-    from xpe.stats.statistic import statistic
-
     return statistic(metric.kind, replace(table, scored_N=both_N)).value
 
 

@@ -33,7 +33,11 @@ class Aggregation(Protocol):
 
 @dataclass(frozen=True)
 class OfRows:
-    """Numbers of each item, averaged over repeats; `make` builds the kind from column names."""
+    """Numbers of each item, averaged over repeats; `make` builds the kind from column names.
+
+    Where an item is one number, its variance within the question and the number of repeats stand
+    beside the average, as `<metric>.within` and `<metric>.repeats`.
+    """
 
     suffixes: tuple[str, ...]
     row: Callable[[Any], Sequence[float]]
@@ -42,7 +46,12 @@ class OfRows:
     def measured(self, metric: str, items: Sequence[Any]) -> Measured:
         rows = [self.row(item) for item in items]
         columns = zip(self._columns(metric), *rows, strict=True)
-        return {name: float(sum(values)) / len(rows) for name, *values in columns}
+        means = {name: float(sum(values)) / len(rows) for name, *values in columns}
+        if len(rows) < 2 or self.suffixes != ("",):
+            return means
+        squares = sum((value - means[metric]) ** 2 for (value,) in rows)
+        within = squares / (len(rows) - 1)
+        return {**means, f"{metric}.within": within, f"{metric}.repeats": len(rows)}
 
     def kind(self, metric: str) -> Kind:
         return self.make(self._columns(metric))

@@ -86,6 +86,27 @@ def pass_at_k(
     return pass_rate(n, right, k)
 
 
+@register_metric(metric="pass^k", aggregation="nanmean", repeats=True)
+def pass_hat_k(
+    *,
+    predictions: Sequence[str],
+    references: Sequence[str],
+    k: int = 1,
+    **ignored: bool | Sequence[str],
+) -> float:
+    """Chance that all of `k` repeats drawn from all are right (Yao et al. 2024); NaN if n < k."""
+    n = len(predictions)
+    right = round(n * exact_match(predictions=predictions, references=references, **ignored))
+    return pass_all_rate(n, right, k)
+
+
+def pass_all_rate(n: int, right: int, k: int) -> float:
+    """Return C(right, k) / C(n, k), the unbiased estimate of pass^k; NaN for k > n."""
+    if not 1 <= k <= n:
+        return math.nan
+    return math.comb(right, k) / math.comb(n, k)
+
+
 def pass_rate(n: int, right: int, k: int) -> float:
     """Return 1 − C(n − right, k) / C(n, k), the unbiased estimate of pass@k; NaN for k > n."""
     if not 1 <= k <= n:

@@ -14,7 +14,15 @@ from xpe.errors import DataError
 from xpe.stats.closed import cluster_codes, cluster_sums, totals
 from xpe.stats.paired import Difference, bootstrapped_difference, paired_difference
 from xpe.stats.settings import Stats
-from xpe.stats.statistic import Draw, Listed, QuantileOf, finite, quotient, statistic
+from xpe.stats.statistic import (
+    Draw,
+    Listed,
+    QuantileOf,
+    finite,
+    quotient,
+    scored_in,
+    statistic,
+)
 from xpe.types import Float, Items, Kind, Mean, Metric, Order, Ratio, Sums, Table
 
 
@@ -35,13 +43,6 @@ def compare_tables(metric: Metric, a: Table, b: Table, settings: Stats) -> Diffe
     if not both_N.any():
         raise DataError(f"no sample has {metric.name} in both")
     return _difference(metric.kind, _rows(a, both_N), _rows(b, both_N), settings)
-
-
-def scored_in(kind: Kind, table: Table) -> NDArray[np.bool_]:
-    """Say which rows a metric is made of, (N,)."""
-    if isinstance(kind, Mean) and kind.of:
-        return table.scored_N & (table.column(kind.of) > 0)
-    return table.scored_N
 
 
 def _rows(table: Table, kept_N: NDArray[np.bool_]) -> Table:

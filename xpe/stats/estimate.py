@@ -13,8 +13,9 @@ from xpe.stats import intervals
 from xpe.stats.closed import effective_size, mean_stderr, spread
 from xpe.stats.harness import harness_statistic, harness_stderr, harness_value
 from xpe.stats.intervals import Interval
+from xpe.stats.repeats import variance_split
 from xpe.stats.settings import Stats
-from xpe.stats.statistic import MeanOf, Statistic, defined, statistic
+from xpe.stats.statistic import MeanOf, Statistic, defined, scored_in, statistic
 from xpe.stats.together import draw_of, drawn_together
 from xpe.types import FAULTS, FLAGS, Estimate, Float, Mean, Metric, Table
 
@@ -91,7 +92,7 @@ def _estimate(metric: Metric, table: Table, error: ErrorBar, n_task: int | None)
         higher_is_better=metric.higher_is_better,
         signature=metric.signature,
         why=error.why,
-        extra=error.extra,
+        extra={**error.extra, **_repeats(metric, found, table)},
     )
 
 
@@ -231,6 +232,19 @@ INTERVALS: Mapping[str, Callable[[ErrorBar], Interval | None]] = {
     "percentile": ErrorBar.percentile,
     "bca": ErrorBar.bca,
 }
+
+
+def _repeats(metric: Metric, found: Statistic, table: Table) -> Mapping[str, float]:
+    """Split the variance of repeated questions; empty where each is asked once."""
+    if not (isinstance(found, MeanOf) and isinstance(metric.kind, Mean) and found.count > 1):
+        return {}
+    repeats_N = table.column(f"{metric.kind.column}.repeats")[scored_in(metric.kind, table)]
+    if not (repeats_N > 1).all():
+        return {}
+    within_N = table.column(f"{metric.kind.column}.within")[scored_in(metric.kind, table)]
+    repeats = len(repeats_N) / math.fsum(1 / repeats_N)
+    within, between = variance_split(found.values_N, within_N, repeats)
+    return {"repeats": repeats, "within_variance": within, "between_variance": between}
 
 
 def _count(table: Table, name: str) -> int:

@@ -12,18 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xpe.errors import DataError
+from xpe.metrics.texts import pass_all_rate, pass_rate
 from xpe.stats import intervals
-from xpe.stats.closed import mean_stderr
+from xpe.stats.closed import mean_stderr, spread
 from xpe.stats.intervals import Interval
 from xpe.types import Float
 
 
 class Repeated(NamedTuple):
-    """Mean over questions with its error; `within` and `between` are variances.
-
-    `within` is that of repeats of one question, `between` that of the questions' true means;
-    below 0 it is reported as it comes out. NaN where one repeat, or one question, says nothing.
-    """
+    """Mean over questions with its error; `within` and `between` as in `variance_split`."""
 
     value: float
     stderr: float
@@ -39,9 +36,8 @@ def repeated_mean(scores_NK: Float, level: float = 0.95) -> Repeated:
     means_N = scores_NK.mean(axis=1)
     value, stderr = float(means_N.mean()), mean_stderr(means_N)
     ci = intervals.t(value, stderr, n - 1, level) if n > 1 else (math.nan, math.nan)
-    within = float(scores_NK.var(axis=1, ddof=1).mean()) if k > 1 else math.nan
-    # One-way analysis of variance: (MSB − MSW) / K.
-    between = float(means_N.var(ddof=1)) - within / k if n > 1 else math.nan
+    within_N = scores_NK.var(axis=1, ddof=1) if k > 1 else np.full(n, math.nan)
+    within, between = variance_split(means_N, within_N, k)
     return Repeated(value, stderr, ci, within, between)
 
 
@@ -51,16 +47,16 @@ def pass_at_k(n: int, c: int, k: int) -> float:
     Unbiased: 1 − C(n−c, k)/C(n, k). NaN for k > n.
     """
     _check_counts(n, c, k)
-    return math.nan if k > n else 1 - math.comb(n - c, k) / math.comb(n, k)
+    return pass_rate(n, c, k)
 
 
 def pass_hat_k(n: int, c: int, k: int) -> float:
     """Chance that all of k answers are right, C(c, k)/C(n, k) (Yao et al. 2024). NaN for k > n."""
     _check_counts(n, c, k)
-    return math.nan if k > n else math.comb(c, k) / math.comb(n, k)
+    return pass_all_rate(n, c, k)
 
 
-def pass_rate(
+def mean_pass_rate(
     right_N: NDArray[np.int_], n: int, k: int, *, every: bool = False, level: float = 0.95
 ) -> tuple[float, float, Interval]:
     """Mean of pass@k (`every`: of pass^k) over questions, its standard error and t interval.
@@ -75,6 +71,16 @@ def pass_rate(
     if len(rates_N) < 2 or math.isnan(value):
         return value, math.nan, (math.nan, math.nan)
     return value, stderr, intervals.t(value, stderr, len(rates_N) - 1, level)
+
+
+def variance_split(means_N: Float, within_N: Float, repeats: float) -> tuple[float, float]:
+    """Return the variance within questions, and between their true means.
+
+    `within_N` is that of the repeats of each question. One-way analysis of variance,
+    (MSB − MSW) / K; below 0 it is reported as it comes out, NaN for one question.
+    """
+    within = math.fsum(within_N) / len(within_N)
+    return within, spread(means_N) ** 2 - within / repeats
 
 
 def _checked(scores_NK: Float) -> Float:

@@ -273,7 +273,7 @@ def statistic(kind: Kind, table: Table) -> Statistic:  # noqa: ARG001
 
 @statistic.register
 def _mean(kind: Mean, table: Table) -> Statistic:
-    kept_N = table.scored_N & (table.column(kind.of) > 0) if kind.of else table.scored_N
+    kept_N = scored_in(kind, table)
     values_N = finite(table, kind.column)[kept_N]
     rows_NK = np.column_stack([values_N, np.ones(len(values_N))])
     return MeanOf(rows_NK, quotient, _codes(table, kept_N))
@@ -314,6 +314,13 @@ def _items(kind: Items, table: Table) -> Statistic:
     held: Sequence[Any] = table.items.get(kind.column) or finite(table, kind.column).tolist()
     values = [value for value, kept in zip(held, table.scored_N, strict=True) if kept]
     return Listed(values, kind.aggregate, _codes(table, table.scored_N))
+
+
+def scored_in(kind: Kind, table: Table) -> NDArray[np.bool_]:
+    """Say which rows a metric is made of, (N,)."""
+    if isinstance(kind, Mean) and kind.of:
+        return table.scored_N & (table.column(kind.of) > 0)
+    return table.scored_N
 
 
 def quotient(sums: Float) -> Float:
