@@ -393,6 +393,14 @@ def test_the_fingerprint_is_of_the_finished_config() -> None:
     int(mark, 16)
 
 
+def test_a_config_without_model_or_task_is_refused() -> None:
+    """From a plain dict too."""
+    with pytest.raises(ConfigError, match="no model is chosen"):
+        finish({"task": {"quiz": {"kind": "quiz"}}})
+    with pytest.raises(ConfigError, match="no task is chosen"):
+        finish({"model": {"kind": "talker"}})
+
+
 def test_a_config_is_frozen() -> None:
     """Nothing changes once it is checked."""
     config: Any = made("task=quiz")

@@ -14,13 +14,15 @@ COSMETIC = frozenset(
         "batch_size",
         "concurrency",
         "device",
+        "device_map",
         "display_name",
+        "max_batch_tokens",
         "remap",
         "replicas",
         "threads",
     }
 )
-"""Settings that no result depends on, wherever they stand; classes add theirs."""
+"""Settings of any part that no result depends on; a class adds its own as `cosmetic`."""
 
 
 def plain(value: Any) -> Any:

@@ -141,6 +141,8 @@ class RunConfig:
         return checked_limit(limit)
 
     def __post_init__(self) -> None:
+        if self.model is None:
+            raise ConfigError("model: no model is chosen; `xpe ls models` lists them")
         if not self.task:
             raise ConfigError(
                 "task: no task is chosen. Choose one (task=capitals_en) or several "
@@ -221,7 +223,7 @@ def finished(cfg: Any, overrides: Sequence[str], note: Note) -> RunConfig:
         name: build(cls, mapping(settings.get(name), name), name)
         for name, cls in typed_slots.items()
     }
-    tasks = checked_entries("task", settings.get("task"))
+    tasks = checked_entries("task", settings.get("task") or {})
     if not is_dump:
         whole = {**settings, **{name: plain(slots[name]) for name in ("seed", "data")}}
         tasks = finish_tasks(tasks, whole, typed_keys(overrides), note)
