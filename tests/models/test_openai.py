@@ -311,7 +311,7 @@ def test_faults_of_every_kind_leave_the_other_samples_alone(served):
         i = int(last_words(call))
         return sick[i % 20] if i % 20 < len(sick) else echoing(call)
 
-    server, model = served(script, concurrency=32, timeout=1)
+    server, model = served(script, concurrency=128, timeout=1)
     got = replies(model, asked(*(Generate(str(i)) for i in range(200))))
     assert len(got) == 200
     well = [reply.text for i, reply in enumerate(got) if i % 20 >= len(sick)]

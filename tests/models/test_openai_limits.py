@@ -49,6 +49,16 @@ def test_what_was_reserved_too_much_comes_back():
     assert bucket.reserve(10, 0.0) == pytest.approx(10 / (5900 / 60))
 
 
+class Clock:
+    """Time that passes when it is told to."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
 async def _in_window(window, n, *, limited):
     epochs = [await window.enter() for _ in range(n)]
     for epoch in epochs:
@@ -57,7 +67,7 @@ async def _in_window(window, n, *, limited):
 
 def test_429s_of_one_window_take_a_quarter_off_once_and_answers_give_it_back():
     """128 → 96 → 72; a full window of answers gives about a sixteenth of the most."""
-    window = Window(128)
+    window = Window(128, clock=Clock())
     asyncio.run(_in_window(window, 128, limited=True))
     assert window.limit == 96
     asyncio.run(_in_window(window, 96, limited=True))
@@ -66,13 +76,51 @@ def test_429s_of_one_window_take_a_quarter_off_once_and_answers_give_it_back():
     assert window.limit == pytest.approx(72 + 8, abs=0.5)
 
 
+def test_two_decreases_are_a_pause_apart():
+    """Refusals that come back at once do not close the window at once."""
+    clock = Clock()
+    window = Window(64, pause=1.0, clock=clock)
+    clock.now = 5.0
+    for _ in range(20):
+        asyncio.run(_in_window(window, 1, limited=True))
+    assert window.limit == 48
+    clock.now = 6.0
+    asyncio.run(_in_window(window, 1, limited=True))
+    assert window.limit == 36
+
+
+def test_time_gives_back_a_thirty_second_each_second():
+    """64 → 48; after four seconds another error finds 48 + 4 · 64 / 32."""
+    clock = Clock()
+    window = Window(64, clock=clock)
+    asyncio.run(_in_window(window, 1, limited=True))
+    clock.now = 4.0
+
+    async def fail():
+        window.leave(await window.enter(), limited=False, answered=False)
+
+    asyncio.run(fail())
+    assert window.limit == 56
+
+
+def test_time_alone_lets_waiting_requests_in():
+    """With every place held by a silent request the next one goes after about a second."""
+
+    async def scene():
+        window = Window(32)
+        window.limit = 1.0
+        await window.enter()
+        await asyncio.wait_for(window.enter(), 5)
+
+    asyncio.run(scene())
+
+
 def test_the_window_stays_between_one_and_its_most():
     """Any number of 429s leaves 1; any number of answers leaves the most."""
-    window = Window(8)
+    window = Window(8, clock=Clock())
     for _ in range(50):
         asyncio.run(_in_window(window, 1, limited=True))
     assert window.limit == 1
-    asyncio.run(_in_window(window, 1, limited=False))
     for _ in range(200):
         asyncio.run(_in_window(window, 1, limited=False))
     assert window.limit == 8
@@ -80,7 +128,7 @@ def test_the_window_stays_between_one_and_its_most():
 
 def test_other_errors_leave_the_window_alone():
     """A 5xx says nothing about our rate."""
-    window = Window(8)
+    window = Window(8, clock=Clock())
 
     async def fail():
         window.leave(await window.enter(), limited=False, answered=False)

@@ -69,7 +69,7 @@ class Client:
 
     def __init__(self, address: Address, patience: Patience, pace: Pace, usage: Usage) -> None:
         self.usage = usage
-        self.window = Window(pace.concurrency)
+        self.window = Window(pace.concurrency, patience.backoff)
         self._patience = patience
         self._key = address.key
         self._client = _client(address)
