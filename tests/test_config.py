@@ -227,7 +227,12 @@ REFUSED: list[tuple[list[str], type[Exception], str]] = [
     (
         ["task=essay", "task.essay.metrics=[mark]"],
         ConfigError,
-        "both give 'mark'. Prefix one: evaluator.marks.name=marks",
+        "both give 'mark'. Tell them apart: evaluator.marks.name=marks",
+    ),
+    (
+        ["task=quiz", "task.quiz.evaluators={a:{kind:metrics},b:{kind:metrics,names:[f1]}}"],
+        ConfigError,
+        "both give 'the name Listed'. Tell them apart: evaluator.b.name=b",
     ),
 ]
 

@@ -122,20 +122,23 @@ def _build(key: str, settings: Plain, task: str, kind: str, unsafe_confirmed: bo
 
 
 def _check_names(task: str, evaluators: Mapping[str, Evaluator]) -> None:
-    """Raise if two metrics of a task would have one key in the results."""
+    """Raise if two evaluators of a task, or two of their metrics, would have one key."""
     owners: dict[str, str] = {}
     for key, evaluator in evaluators.items():
-        for name in _result_keys(evaluator):
+        called = f"the name {_result_key(evaluator.name, evaluator)}"
+        for name in (called, *_metric_keys(evaluator)):
             if name in owners:
                 raise ConfigError(
-                    f"task {task}: the evaluators {owners[name]!r} and {key!r} both give "
-                    f"{name!r}. Prefix one: evaluator.{key}.name={key}"
+                    f"task {task}: the evaluators {owners[name]!r} and {key!r} both give {name!r}. "
+                    f"Tell them apart: evaluator.{key}.name={key}"
                 )
             owners[name] = key
 
 
-def _result_keys(evaluator: Evaluator) -> Iterator[str]:
+def _metric_keys(evaluator: Evaluator) -> Iterator[str]:
     prefix = getattr(evaluator, "prefix", "")
-    for metric in evaluator.metrics:
-        name = f"{prefix}{metric.name}"
-        yield name if evaluator.filter == "none" else f"{name},{evaluator.filter}"
+    return (_result_key(f"{prefix}{metric.name}", evaluator) for metric in evaluator.metrics)
+
+
+def _result_key(name: str, evaluator: Evaluator) -> str:
+    return name if evaluator.filter == "none" else f"{name},{evaluator.filter}"
