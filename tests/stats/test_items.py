@@ -179,7 +179,34 @@ def _f1(pairs: Any) -> float:
     return 2 * hits / (2 * hits + wrong) if hits else 0.0
 
 
-@pytest.mark.parametrize(("name", "items"), [("perplexity", LL), ("median", LL), ("f1", PAIRS)])
+@pytest.mark.filterwarnings("ignore:A single label")
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_exact_mcc_is_that_of_all_resamples(n: int) -> None:
+    """All n^n resamples, by sklearn, which gives 0 where a class is absent."""
+    from sklearn.metrics import matthews_corrcoef
+
+    pairs = [(1, 1), (0, 1), (0, 0), (1, 0), (1, 1)][:n]
+    scores = [
+        matthews_corrcoef(*zip(*drawn, strict=True))
+        for drawn in itertools.combinations_with_replacement(pairs, n)
+    ]
+    weights = [
+        math.factorial(n) / math.prod(math.factorial(drawn.count(i)) for i in range(n))
+        for drawn in itertools.combinations_with_replacement(range(n), n)
+    ]
+    mean = np.average(scores, weights=weights)
+    spread_of_all = math.sqrt(np.average((np.array(scores) - mean) ** 2, weights=weights))
+    made = stderr("matthews_corrcoef", pairs, method="exact")
+    assert made == pytest.approx(spread_of_all, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "items"),
+    [
+        ("perplexity", LL), ("median", LL), ("f1", PAIRS), ("f1", PAIRS * 30),
+        ("matthews_corrcoef", PAIRS), ("matthews_corrcoef", PAIRS * 30),
+    ],
+)  # fmt: skip
 def test_exact_form_is_the_limit_of_the_bootstrap(name: str, items: list[Any]) -> None:
     """Within four Monte-Carlo errors of 20,000 replicates."""
     exact = stderr(name, items, method="exact")
