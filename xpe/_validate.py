@@ -8,7 +8,7 @@ from typing import Any, assert_never
 from xpe._job import read
 from xpe.config import RunConfig, compose
 from xpe.errors import DataError
-from xpe.types import Generate, LogLikelihood, Prompt, Request, Rolling
+from xpe.types import Generate, LogLikelihood, Prompt, Request, Retrieve, Rolling
 
 SHOWN = 2000
 
@@ -51,6 +51,8 @@ def _shown(request: Request) -> Iterator[str]:
         case Rolling():
             yield from _prompt(request.text)
             yield "--- log likelihood of the whole text"
+        case Retrieve():
+            yield f"--- retrieve the best {request.top_k} for {request.query!r}"
         case _:
             assert_never(request)
 

@@ -93,6 +93,11 @@ class EngineError(XpeError, RuntimeError):
     exit_code = 1
 
 
+def retrieves_nothing(what: str) -> ConfigError:
+    """Build the error for a search that a language model is asked to make."""
+    return ConfigError(f"{what} searches nothing. Choose retrieval=bm25 or retrieval=http")
+
+
 def nearest(name: str, known: Iterable[str], *, most: int = 3) -> tuple[str, ...]:
     """Return up to `most` names of `known` that look like `name`, best first."""
     names = {known_name.lower(): known_name for known_name in known}

@@ -23,6 +23,8 @@ from xpe.types import (
     Measured,
     Reply,
     Request,
+    Retrieve,
+    Retrieved,
     Rolling,
     Sample,
     Scored,
@@ -32,8 +34,10 @@ _TYPES: dict[str, type[Any]] = {
     "generate": Generate,
     "loglikelihood": LogLikelihood,
     "rolling": Rolling,
+    "retrieve": Retrieve,
     "generated": Generated,
     "scored": Scored,
+    "retrieved": Retrieved,
     "failure": Failure,
 }
 _NAMES = {part: name for name, part in _TYPES.items()}
@@ -46,8 +50,9 @@ def to_json(part: Request | Reply) -> dict[str, Any]:
         value = getattr(part, spec.name)
         if spec.default is MISSING or value != spec.default:
             plain[spec.name] = value
-    if plain.get("extra") == {}:
-        del plain["extra"]
+    for name in ("extra", "arguments"):
+        if plain.get(name) == {}:
+            del plain[name]
     return plain
 
 
@@ -134,7 +139,7 @@ def _first_prompt(answer: Answer) -> str:
     match answer.exchanges[0].request:
         case Generate(prompt=prompt) | LogLikelihood(context=prompt):
             return prompt if isinstance(prompt, str) else canonical(prompt)
-        case Rolling(text=text):
+        case Rolling(text=text) | Retrieve(query=text):
             return text
 
 

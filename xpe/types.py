@@ -80,7 +80,20 @@ class Rolling:
     to: str = "model"
 
 
-Request: TypeAlias = Generate | LogLikelihood | Rolling
+@dataclass(frozen=True, slots=True)
+class Retrieve:
+    """Ask a retrieval service for the `top_k` best matches of a query.
+
+    `arguments` are those of the call that a model made of it, for a service that takes them.
+    """
+
+    query: str
+    top_k: int = 5
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    to: str = "retrieval"
+
+
+Request: TypeAlias = Generate | LogLikelihood | Rolling | Retrieve
 
 
 class Origin(NamedTuple):
@@ -135,6 +148,13 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True)
+class Retrieved:
+    """The names of what was found, best first."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """No answer. `kind` is one word (timeout, rate_limit, server, context, memory …)."""
 
@@ -142,7 +162,7 @@ class Failure:
     message: str
 
 
-Reply: TypeAlias = Generated | Scored | Failure
+Reply: TypeAlias = Generated | Scored | Retrieved | Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +273,9 @@ class Metric:
 
     `signature` names everything that moves the number (tokenizer, smoothing, version).
     `limits` are the lowest and highest value that one answer can have, where both are known.
+    `failed` names a column that counts what this metric alone lacks, where an answer holds
+    several things; such an answer has no `failed` of its own. `absent` says why there is no
+    value where there is nothing to make it of.
     """
 
     name: str
@@ -260,6 +283,8 @@ class Metric:
     higher_is_better: bool = True
     signature: str | None = None
     limits: tuple[float, float] | None = None
+    failed: str = "failed"
+    absent: str = "no samples"
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self, assert_never
 
+from xpe.errors import retrieves_nothing
 from xpe.models.decoding import Decoder
 from xpe.models.endings import Ending
 from xpe.models.loading import decoder, ending_tokens
@@ -15,7 +16,7 @@ from xpe.models.prompts import Prompts
 from xpe.models.scoring import Score, Scorer
 from xpe.models.windows import Row
 from xpe.text.reasoning import Markers, opened_by
-from xpe.types import Failure, Generate, LogLikelihood, Reply, Request, Rolling, Scored
+from xpe.types import Failure, Generate, LogLikelihood, Reply, Request, Retrieve, Rolling, Scored
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ class Engine:
                 return self._scored(self.prompts.text_rows(texts), "a window", _as_one)
             case Generate():
                 return self._generated([one for one in requests if isinstance(one, Generate)])
+            case Retrieve():
+                raise retrieves_nothing("a language model")
             case never:
                 assert_never(never)
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from xpe.errors import ConfigError, EngineError, MissingExtraError, XpeError
+from xpe.errors import ConfigError, EngineError, MissingExtraError, XpeError, retrieves_nothing
 from xpe.models._api_client import Address, Client, Pace, Patience
 from xpe.models._api_faults import Fault
 from xpe.models._api_scores import WAYS, Way
@@ -23,7 +23,7 @@ from xpe.models._api_thread import LoopThread
 from xpe.models._api_usage import Prices, Usage
 from xpe.registry import STRICT
 from xpe.text.reasoning import MARKERS
-from xpe.types import Asked, Failure, Generate, LogLikelihood, Reply, Request, Rolling
+from xpe.types import Asked, Failure, Generate, LogLikelihood, Reply, Request, Retrieve, Rolling
 
 log = logging.getLogger(__name__)
 
@@ -295,6 +295,8 @@ class OpenAi:
                 return await self._way.scored(post, request.context, request.continuations)
             case Rolling():
                 return await self._way.scored(post, "", (request.text,))
+            case Retrieve():
+                raise retrieves_nothing("a language model")
         assert_never(request)
 
     def _address(self) -> Address:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, assert_never
 
-from xpe.errors import ConfigError
+from xpe.errors import ConfigError, retrieves_nothing
 from xpe.models.planning import Need, as_text
 from xpe.models.windows import Row, at_border, fitted, from_nothing, rolling_rows, split_pair
-from xpe.types import Generate, LogLikelihood, Message, Prompt, Request, Rolling
+from xpe.types import Generate, LogLikelihood, Message, Prompt, Request, Retrieve, Rolling
 
 log = logging.getLogger(__name__)
 
@@ -176,6 +176,8 @@ class Prompts:
                 case Rolling(text=text):
                     texts.append("")
                     more.append(len(text.encode()) // _BYTES)
+                case Retrieve():
+                    raise retrieves_nothing("a language model")
                 case never:
                     assert_never(never)
         for ids, extra in zip(self.encode(texts), more, strict=True):

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pydantic.dataclasses import dataclass
 
-from xpe.errors import DataError, FieldTypeError, MissingFieldError
+from xpe.errors import DataError, FieldTypeError, MissingFieldError, retrieves_nothing
 from xpe.models.recordings import Line, Recordings
 from xpe.records import from_json
 from xpe.registry import STRICT
@@ -28,6 +28,9 @@ from xpe.types import (
     LogLikelihood,
     Origin,
     Reply,
+    Request,
+    Retrieve,
+    Retrieved,
     Rolling,
     Scored,
 )
@@ -107,6 +110,8 @@ class Replay:
             return _kept(asked, line, place)
         if isinstance(asked.request, Generate):
             return self._predicted(_nth(line, "prediction", place), line)
+        if isinstance(asked.request, Retrieve):
+            raise retrieves_nothing("a file of predictions")
         return _scored(asked.request, line, place)
 
     def _predicted(self, text: Any, line: Line) -> Reply:
@@ -143,15 +148,21 @@ def _kept(asked: Asked, line: Line, place: int) -> Reply:
     if place >= len(mine):
         raise _too_few(line, place, len(mine))
     reply: Reply = from_json(mine[place], line.where)
-    wanted = Generated if isinstance(asked.request, Generate) else Scored
+    wanted = _replied_by(asked.request)
     if not isinstance(reply, (wanted, Failure)):
         raise FieldTypeError(
             f"{line.where}: reply {place} is a {type(reply).__name__}, but the task asks for a "
             f"{wanted.__name__}; was it recorded with another kind of task?"
         )
-    if isinstance(reply, Scored):
+    if isinstance(reply, Scored) and isinstance(asked.request, LogLikelihood | Rolling):
         _check_count(asked.request, len(reply.log_likelihoods), line)
     return reply
+
+
+def _replied_by(request: Request) -> type[Generated | Scored | Retrieved]:
+    if isinstance(request, Generate):
+        return Generated
+    return Retrieved if isinstance(request, Retrieve) else Scored
 
 
 def _scored(request: LogLikelihood | Rolling, line: Line, place: int) -> Scored:

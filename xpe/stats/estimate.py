@@ -15,7 +15,7 @@ from xpe.stats.harness import harness_statistic, harness_stderr, harness_value
 from xpe.stats.intervals import Interval
 from xpe.stats.repeats import variance_split
 from xpe.stats.settings import Stats
-from xpe.stats.statistic import MeanOf, Statistic, defined, scored_in, statistic
+from xpe.stats.statistic import MeanOf, Statistic, Told, defined, scored_in, statistic
 from xpe.stats.together import draw_of, drawn_together
 from xpe.types import FAULTS, FLAGS, Estimate, Float, Mean, Metric, Table
 
@@ -74,6 +74,8 @@ def _estimate(metric: Metric, table: Table, error: ErrorBar, n_task: int | None)
     found = error.found
     n = max(n_task or 0, len(table.rows_NK))
     counts = {f"n_{name}": _count(table, name) for name in (*FAULTS, *FLAGS)}
+    if metric.failed != "failed":
+        counts["n_failed"] += int(table.column(metric.failed).sum())
     faulty = n > int(table.scored_N.sum()) or any(counts[f"n_{name}"] for name in FAULTS)
     ci, ci_method = error.interval()
     low, high = _range(found)
@@ -91,7 +93,7 @@ def _estimate(metric: Metric, table: Table, error: ErrorBar, n_task: int | None)
         bounds=_bounds(metric, found, table, n) if faulty else None,
         higher_is_better=metric.higher_is_better,
         signature=metric.signature,
-        why=error.why,
+        why=error.why if found.count else metric.absent,
         extra={**error.extra, **_repeats(metric, found, table)},
     )
 
@@ -143,6 +145,8 @@ class ErrorBar:
         """Say why there is no error, whatever the settings; None if there may be one."""
         if not self.found.count:
             return "no samples"
+        if isinstance(self.found, Told):
+            return "not resampled"
         if self.value is None:
             return "undefined"
         if self.found.n_units < 2:

@@ -230,6 +230,15 @@ class Listed:
 
 
 @dataclass(frozen=True)
+class Told(Listed):
+    """A number that is told as it is: there is nothing to draw."""
+
+    @property
+    def n_units(self) -> int:
+        return min(1, len(self.values))
+
+
+@dataclass(frozen=True)
 class QuantileOf(Listed):
     """A quantile of numbers, interpolated between neighbours (0.5: the usual median)."""
 
@@ -313,7 +322,8 @@ def _order(kind: Order, table: Table) -> Statistic:
 def _items(kind: Items, table: Table) -> Statistic:
     held: Sequence[Any] = table.items.get(kind.column) or finite(table, kind.column).tolist()
     values = [value for value, kept in zip(held, table.scored_N, strict=True) if kept]
-    return Listed(values, kind.aggregate, _codes(table, table.scored_N))
+    made = Listed if kind.resample else Told
+    return made(values, kind.aggregate, _codes(table, table.scored_N))
 
 
 def scored_in(kind: Kind, table: Table) -> NDArray[np.bool_]:
