@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from xpe.errors import ConfigError, DataError, UnknownNameError
+from xpe.metrics import get_aggregation
 from xpe.stats import pooling
 from xpe.stats.estimate import estimate
 from xpe.stats.groups import group_estimates, leaf_names
@@ -290,3 +291,42 @@ def _estimates(found: dict[str, Any]) -> dict[str, Estimate]:
         )
         for key, value in values.items()
     }
+
+
+def test_rows_of_tasks_are_resampled_within_each_and_independently() -> None:
+    """Two tasks alike: the error of the whole is that of one over √2, not that of one."""
+    rng = np.random.default_rng(8)
+    h = rng.integers(5, 15, 400).astype(float)
+    m = np.round(h * rng.random(400) * 10) / 10
+    metric = Metric("acc", Ratio("a", "b"))
+    settings = Stats(bootstrap_iters=20_000)
+    rows = {name: {"acc": source(metric, m, h)} for name in "ab"}
+    tasks = {name: task(name, acc=estimate(*rows[name]["acc"], settings)) for name in "ab"}
+    made = group_estimates({"g": group("a", "b")}, tasks, rows, settings)["g"]["acc"]
+    alone = tasks["a"].estimates["acc"]
+    assert made.value == alone.value
+    assert made.stderr == pytest.approx(float(alone.stderr or 0) / math.sqrt(2), rel=0.03)
+    assert (made.ci_method, made.n) == ("percentile", 800)
+
+
+def test_bleu_of_a_group_is_that_of_all_sentences() -> None:
+    """Not the mean of two BLEUs: sacrebleu on the concatenation."""
+    from sacrebleu.metrics import BLEU
+
+    from xpe.stats.items import tabulated
+
+    parts = {
+        "a": [("the cat sat on the mat", "the cat sat on a mat"), ("a dog", "a dog barks")],
+        "b": [("it rains in the north of the country today", "it rains in the north today")],
+    }
+    metric = Metric("acc", get_aggregation("bleu").kind("bleu"), signature="13a")
+    settings = Stats(bootstrap_iters=0)
+    rows = {name: {"acc": (metric, tabulated("bleu", items)[1])} for name, items in parts.items()}
+    tasks = {n: task(n, acc=estimate(*rows[n]["acc"], settings)) for n in parts}
+    made = group_estimates({"g": group("a", "b")}, tasks, rows, settings)["g"]["acc"]
+    every = [item for items in parts.values() for item in items]
+    expected = BLEU().corpus_score([t for _, t in every], [[r for r, _ in every]]).score
+    assert made.value == pytest.approx(expected, abs=1e-9)
+    assert made.value != pytest.approx(
+        np.mean([float(t.estimates["acc"].value or 0) for t in tasks.values()]), abs=0.1
+    )
