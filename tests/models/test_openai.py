@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from xpe.converse import converse
 from xpe.errors import ConfigError, EngineError, MissingExtraError
 from xpe.models.openai import OpenAi
 from xpe.store import Store, StoredModel
-from xpe.types import Asked, Failure, Generate, Generated, Origin
+from xpe.types import Answer, Asked, Exchange, Failure, Generate, Generated, Origin, Sample
 
 sys.path.insert(0, str(Path(__file__).parent))
 from fake_server import FakeServer, Said, chat, last_words
@@ -103,6 +104,32 @@ def test_gives_others_a_turn_while_a_slow_reply_is_under_way(served):
     assert next(stream) is None
     assert time.monotonic() - began < 0.2
     assert [reply.text for _, reply in filter(None, stream)] == ["late"]
+
+
+def test_a_model_and_its_judge_work_side_by_side(served):
+    """Thirty dialogues of two turns with two servers: far faster than one after the other."""
+    _, model = served(lambda call: Said(chat("said"), delay=0.1), concurrency=8)
+    _, judge = served(lambda call: Said(chat("7"), delay=0.2), concurrency=8)
+
+    def dialogue(sample):
+        (said,) = yield (Generate(f"q{sample.doc_id}"),)
+        (mark,) = yield (Generate(f"judge {said.text} {sample.doc_id}", to="judge"),)
+        return Answer(sample, (Exchange(Generate("q"), said), Exchange(Generate("j"), mark)))
+
+    for one in (model, judge):
+        replies(one, asked(Generate("warm up")))
+    samples = [Sample("t", i, {}, None, {}) for i in range(30)]
+    began = time.monotonic()
+    answers = list(
+        converse(
+            ((sample, dialogue(sample)) for sample in samples),
+            {"model": model, "judge": judge},
+            torch_seed=1,
+            replied=lambda asked, reply: None,
+        )
+    )
+    assert [answer.exchanges[1].reply.text for answer in answers] == ["7"] * 30
+    assert time.monotonic() - began < 30 * 0.3 / 3
 
 
 def test_ending_the_stream_early_cancels_what_is_under_way(served):

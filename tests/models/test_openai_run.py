@@ -58,6 +58,7 @@ def test_a_run_reports_failures_and_usage_and_holds_no_key(places, tmp_path, cap
     assert usage["retries"] == 3 * failed
     written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"out of order" in written
+    assert f"({3 * failed} retries" in (tmp_path / "run" / "evaluation.log").read_text()
     said = capfd.readouterr()
     assert not [text for text in (said.out, said.err, caplog.text) if KEY in text]
     assert KEY.encode() not in written
