@@ -111,17 +111,12 @@ class BLEUEvaluator(TextEvaluator):
 
         smoothing = SmoothingFunction().method1 if self.smoothing else None
         weights = self.weights or (1 / self.n_gram,) * self.n_gram
-        return partial(_quietly, sentence_bleu, weights, smoothing)
+        score = partial(sentence_bleu, weights=weights, smoothing_function=smoothing)
+        return score if self.smoothing else partial(_quietly, score)
 
 
-def _quietly(
-    sentence_bleu: Any,
-    weights: Sequence[float],
-    smoothing: Any,
-    references: Sequence[Sequence[str]],
-    prediction: Sequence[str],
-) -> Any:
+def _quietly(score: Any, references: Sequence[Sequence[str]], prediction: Sequence[str]) -> Any:
     """Score without nltk's advice to smooth, which it gives once a sentence."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return sentence_bleu(references, prediction, weights=weights, smoothing_function=smoothing)
+        return score(references, prediction)
