@@ -79,8 +79,9 @@ def inline(function: Callable[..., Any]) -> Any:
 
 
 # A process forked while another thread compiles would inherit the compiler's lock held for ever.
-os.register_at_fork(
-    before=global_compiler_lock.acquire,
-    after_in_parent=global_compiler_lock.release,
-    after_in_child=global_compiler_lock.release,
-)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )

@@ -49,13 +49,13 @@ def order_ranks(
     Parameters
     ----------
     n
-        N, int64.
+        N.
     low_rank, high_rank
-        Ranks in the resample, counted from 0, 0 <= low <= high < N, int64.
+        Ranks in the resample, counted from 0, 0 <= low <= high < N.
     seed, first
         As in `sums.resampled_sums`; the draws are other ones.
     out_B2
-        (B, 2) int64, overwritten by positions in the sorted values.
+        (B, 2), overwritten by positions in the sorted values.
 
     Notes
     -----
@@ -139,20 +139,20 @@ def drawn_order_ranks(
     Parameters
     ----------
     units_SN
-        (S, N) int32: the unit of the i-th smallest value of column s.
+        (S, N): the unit of the i-th smallest value of column s.
     sizes_U
-        (U,) int64: rows of each unit.
+        (U,): rows of each unit.
     ends_J
         As in `sums.resampled_sums`, for U rows.
     quantile, upper
-        float64 in [0, 1], and whether the ranks are floor(T·quantile), at most T - 1, for a
+        In [0, 1], and whether the ranks are floor(T·quantile), at most T - 1, for a
         resample of T rows; else they are floor and ceiling of (T - 1)·quantile.
     seed, first
         As in `sums.resampled_sums`.
     out_BS2
-        (B, S, 2) int64, overwritten by positions in the sorted values of each column.
+        (B, S, 2), overwritten by positions in the sorted values of each column.
     totals_B
-        (B,) int64, overwritten by T.
+        (B,), overwritten by T.
 
     Notes
     -----

@@ -80,18 +80,18 @@ def resampled_sums(
     Parameters
     ----------
     table
-        (G·N, L) int32 or int64, L lanes of 64 bytes in all, the rows of the first L columns, then
-        those of the next: or (N,) int64 for one column. Counts, or fixed-point numbers of any
+        (G·N, L), L lanes of 64 bytes in all, the rows of the first L columns, then those of the
+        next; or (N,) for one column. Counts, or fixed-point numbers of any
         unit. Aligned to 64 bytes it is read fastest. Clustered data: a row a cluster.
     n
-        N, int64.
+        N.
     ends_J
-        (J,) int64: the rows [ends[j-1], ends[j]) are part j. All but the last have 256 rows;
+        (J,): the rows [ends[j-1], ends[j]) are part j. All but the last have 256 rows;
         the last may have any number (`parts`).
     seed
-        uint64.
+        Any word.
     first
-        Number of the first replicate, int64.
+        Number of the first replicate.
     out
         (B, G·L), or (B, 1) for one column, of the table's dtype, all zeros; becomes the sums, in
         the table's unit. Exact as long as N times the largest magnitude fits the dtype.
@@ -129,7 +129,7 @@ def resampled_sums(
 
 @kernel
 def counted_sums(
-    rows_DK: NDArray[np.int64],
+    columns_KD: NDArray[np.int64],
     ends_D: NDArray[np.int64],
     seed: Word,
     first: int,
@@ -142,20 +142,20 @@ def counted_sums(
 
     Parameters
     ----------
-    rows_DK
-        (D, K) int64, the distinct rows.
+    columns_KD
+        (K, D), the columns of the distinct rows.
     ends_D
-        (D,) int64, the cumulated number of times each occurs; the last is N.
+        (D,), the cumulated number of times each occurs; the last is N.
     seed, first
         As in `resampled_sums`.
     out_BK
-        (B, K) int64, overwritten by the sums.
+        (B, K), overwritten by the sums.
 
     Notes
     -----
     O(B (N log2(D) / 32 + D K)) time. Multinomial draws are exact.
     """
-    n_distinct, n_columns = rows_DK.shape
+    n_columns, n_distinct = columns_KD.shape
     counts = np.empty(n_distinct, np.int64)
     for b in range(len(out_BK)):
         counts[0] = ends_D[-1]
@@ -163,5 +163,5 @@ def counted_sums(
         for k in range(n_columns):
             total = np.int64(0)
             for d in range(n_distinct):
-                total += counts[d] * rows_DK[d, k]
+                total += counts[d] * columns_KD[k, d]
             out_BK[b, k] = total

@@ -77,7 +77,7 @@ def binomial(stream: Word, at: int, c: int, part: int, whole: int) -> tuple[np.i
 
     Returns
     -------
-    (int64, int64)
+    (draw, at)
         The draw, and the position after the last word read.
     """
     below = np.int64(0)
@@ -108,13 +108,13 @@ def split(
     Parameters
     ----------
     counts
-        (…) int64; writes `counts[first : first + J]`.
+        Writes `counts[first : first + J]`.
     ends_J
-        (J,) int64, increasing: part j has probability (ends[j] - ends[j-1]) / ends[J-1].
+        (J,), increasing: part j has probability (ends[j] - ends[j-1]) / ends[J-1].
 
     Returns
     -------
-    int64
+    at
         The position after the last word read.
     """
     n_parts = len(ends_J)

@@ -73,7 +73,7 @@ def test_counted_sums(naive, times, seed, first):
     rows = [[d, d * d - 3, 1] for d in range(len(times))]
     out_BK = np.empty((2, 3), np.int64)
 
-    sums.counted_sums(np.array(rows), np.cumsum(times), np.uint64(seed), first, out_BK)
+    sums.counted_sums(np.array(rows).T.copy(), np.cumsum(times), np.uint64(seed), first, out_BK)
 
     assert out_BK.tolist() == [naive.counted_sums(rows, times, seed, first + b) for b in range(2)]
 

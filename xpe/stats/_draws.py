@@ -18,6 +18,7 @@ Lines = NDArray[np.int32] | NDArray[np.int64]
 
 _FEW = 64
 _ROWS_A_KIND = 16
+_FACTOR = np.int64(6364136223846793005)
 
 
 @dataclass(frozen=True)
@@ -90,24 +91,35 @@ def _aligned(shape: tuple[int, ...], like: Lines) -> Lines:
 def kinds(integers_NK: Integers) -> tuple[Integers, Integers] | None:
     """Return the distinct rows, sorted, and how often they occur, cumulated; None if many."""
     most = min(_FEW, len(integers_NK) // _ROWS_A_KIND)
+    codes_N = _codes(integers_NK)
+    if len(np.unique(codes_N[:1000])) > most:
+        return None
+    found, first = np.unique(codes_N, return_index=True)
+    if len(found) > most:
+        return None
+    places_N = np.searchsorted(found, codes_N)
+    rows_DK = integers_NK[first]
+    if not np.array_equal(rows_DK[places_N], integers_NK):
+        return None  # two rows with one code
+    order_D = np.lexsort(rows_DK.T[::-1])
+    return rows_DK[order_D], np.cumsum(np.bincount(places_N)[order_D])
+
+
+def _codes(integers_NK: Integers) -> Integers:
+    """Return a number for each row that differs between different rows, nearly always."""
     codes_N = np.zeros(len(integers_NK), np.int64)
     for column in integers_NK.T:
-        if len(np.unique(column[:1000])) > most:
-            return None
-        values, places_N = np.unique(column, return_inverse=True)
-        found, codes_N = np.unique(codes_N * len(values) + places_N, return_inverse=True)
-        if len(found) > most:
-            return None
-    _, first_D = np.unique(codes_N, return_index=True)
-    return integers_NK[first_D], np.cumsum(np.bincount(codes_N))
+        codes_N = codes_N * _FACTOR + column
+    return codes_N
 
 
 def counted_sums(fixed: Fixed, rows_DK: Integers, ends_D: Integers, draws: Draws) -> Float:
     """Draw how often each distinct row occurs and return the sums, (B, K)."""
     from xpe_kernels.sums import counted_sums
 
-    out_BK = np.empty((draws.iters, rows_DK.shape[1]), np.int64)
-    draws.cut(lambda i, j: counted_sums(rows_DK, ends_D, draws.word, i, out_BK[i:j]))
+    columns_KD = np.ascontiguousarray(rows_DK.T)
+    out_BK = np.empty((draws.iters, len(columns_KD)), np.int64)
+    draws.cut(lambda i, j: counted_sums(columns_KD, ends_D, draws.word, i, out_BK[i:j]))
     return fixed.restore(out_BK)
 
 

@@ -85,11 +85,12 @@ class Warmer:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="xpe-warm", daemon=True)
                 atexit.register(self._stop, self._thread)
-                os.register_at_fork(
-                    before=self._step_lock.acquire,
-                    after_in_parent=self._step_lock.release,
-                    after_in_child=self._forget,
-                )
+                if hasattr(os, "register_at_fork"):
+                    os.register_at_fork(
+                        before=self._step_lock.acquire,
+                        after_in_parent=self._step_lock.release,
+                        after_in_child=self._forget,
+                    )
                 self._thread.start()
             return self._thread
 
