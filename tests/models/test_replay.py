@@ -139,7 +139,7 @@ def test_log_likelihoods(tmp_path: Path) -> None:
         ([{"id": 0}, [1]], FieldTypeError, r"p\.jsonl:2: expected an object, got list"),
         ([{"prediction": "a"}], MissingFieldError, r"p\.jsonl:1: no field id"),
         ([{"id": "q7"}], FieldTypeError, r"p\.jsonl:1: id must be the number .* 'q7'"),
-        ([{"id": 4}, {"id": 5}, {"id": 4}], DataError, r"p\.jsonl:3: id 4 .* p\.jsonl:1"),
+        ([{"id": 4}, {"id": 5}, {"id": 4}], DataError, r"p\.jsonl:3: id 4 .*p\.jsonl:1"),
     ],
 )
 def test_bad_lines(tmp_path: Path, lines: list[Any], error: type[DataError], message: str) -> None:

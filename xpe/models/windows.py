@@ -79,7 +79,7 @@ def split_pair(context: Tokens, whole: Tokens) -> tuple[list[int], list[int]]:
     the last token that both agree on.
     """
     cut = len(context)
-    if len(whole) > cut:
+    if len(whole) > cut or list(whole) == list(context):
         return list(context), list(whole[cut:])
     cut = next((i for i, (a, b) in enumerate(zip(context, whole, strict=False)) if a != b), cut)
     cut = min(cut, len(whole) - 1) if whole else 0
