@@ -12,6 +12,7 @@ from pydantic.dataclasses import dataclass
 from xpe.errors import ConfigError
 from xpe.evaluators.base import TextEvaluator
 from xpe.metrics import (
+    OUTPUT_TYPES,
     OutputType,
     Registered,
     Texts,
@@ -28,6 +29,7 @@ from xpe.types import Answer, Measured, Metric
 
 TaskKind: TypeAlias = Literal["generation", "perplexity"]
 _OF_KIND: Mapping[str, OutputType] = {
+    **{output_type: output_type for output_type in OUTPUT_TYPES},
     "generation": "generate_until",
     "perplexity": "loglikelihood_rolling",
 }
@@ -115,8 +117,7 @@ class MetricList(TextEvaluator):
 
     @property
     def _asked(self) -> OutputType | None:
-        given: Any = self.output_type
-        return _OF_KIND.get(given, given)
+        return None if self.output_type is None else _OF_KIND[self.output_type]
 
     @cached_property
     def _chosen(self) -> tuple[Chosen, ...]:
