@@ -26,6 +26,7 @@ from xpe.plots import forest
 from xpe.progress import Progress
 from xpe.records import record
 from xpe.report import read_results, result_of, show_table, write_json, write_lines
+from xpe.seeds import seed_globals
 from xpe.store import Store, StoredModel
 from xpe.types import Answer, Asked, Measured, Model, Reply, Result, Task, TaskResult, Watcher
 
@@ -108,6 +109,7 @@ def _job(job: _Job) -> dict[str, Any]:
     console.print(f"run folder: {folder}", highlight=False)
     plain = dump(config)
     _write_config(job, plain)
+    seed_globals(config.seed)
     data = _checked(config)
     with ExitStack() as stack:
         store = stack.enter_context(Store(folder / CHECKPOINT))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import sys
 
 from pydantic.dataclasses import dataclass
 
@@ -22,6 +23,16 @@ class Seeds:
     numpy: int = 1234
     torch: int = 1234
     fewshot: int = 1234
+
+
+def seed_globals(seeds: Seeds) -> None:
+    """Seed the global generators of random and numpy, and torch's where it is in use."""
+    import numpy as np
+
+    random.seed(seeds.random)
+    np.random.seed(seeds.numpy)  # noqa: NPY002 - a user's own code may draw from it
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(seeds.torch)
 
 
 def derive(seed: int, *path: str | int) -> int:
