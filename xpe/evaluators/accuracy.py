@@ -14,7 +14,7 @@ from xpe.registry import STRICT
 from xpe.text.choice import Question, Rule, chosen
 from xpe.text.labels import Labels, alphabet, fold, labels_of
 from xpe.text.normalise import plain
-from xpe.text.numbers import answer_number, number_of
+from xpe.text.numbers import Number, answer_number, number_of
 from xpe.text.options import Options
 from xpe.text.reasoning import MARKERS, split_reasoning
 from xpe.types import Mean, Measured, Metric
@@ -119,15 +119,21 @@ def _judge_text(settings: AccuracyEvaluator, text: str, reference: Mapping[str, 
 def _judge_number(settings: AccuracyEvaluator, text: str, reference: Mapping[str, Any]) -> Verdict:
     rule = "auto" if settings.extract == "tag" else settings.extract
     said = answer_number(text, rule)
-    golds = [gold.value for text in _golds(reference) if (gold := number_of(text))]
+    golds = [value for text in _golds(reference) for value in _values(number_of(text))]
     if not golds:
         raise ValueError("the reference is no number")
     if said is None:
         return 0.0, ""
     # The slack is for tolerances that decimal fractions meet exactly: 0.3 and 0.2 at 0.1.
     near = settings.numeric_tolerance * (1 + 1e-9)
-    right = any(gold == said.value or abs(gold - said.value) <= near for gold in golds)
+    right = any(
+        gold == value or abs(gold - value) <= near for value in _values(said) for gold in golds
+    )
     return float(right), f"{said.value:.15g}"
+
+
+def _values(number: Number | None) -> Sequence[float]:
+    return [value for value, _ in number.meanings] if number else ()
 
 
 _JUDGES: Mapping[str, Callable[[AccuracyEvaluator, str, Mapping[str, Any]], Verdict]] = {

@@ -36,11 +36,12 @@ _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-
 _SUPERSCRIPT = re.compile(r"[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _VULGAR = re.compile(r"[¼-¾⅐-⅞]")
 _SIGNS = str.maketrans({"−": "-", "‑": "-", "⁄": "/", "∕": "/", "⋅": "·", "∙": "·", "✕": "×"})
-_GROUP_SPACES = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))")
-_LATEX_GROUPS = re.compile(r"(?<=\d)(?:\\,|\\!|,\\!|\{,\})(?=\d{3}(?!\d))")
+_GROUP_SPACES = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))", re.ASCII)
+_LATEX_GROUPS = re.compile(r"(?<=\d)(?:\\,|\\!|,\\!|\{,\})(?=\d{3}(?!\d))", re.ASCII)
 _LATEX_FRACTION = re.compile(
     r"(\d?)\s*\\[dtc]?frac\s*"
-    r"(?:\{\s*(-?\d+(?:\.\d+)?)\s*\}\s*\{\s*(\d+(?:\.\d+)?)\s*\}|(\d)\s*(\d))"
+    r"(?:\{\s*(-?\d+(?:\.\d+)?)\s*\}\s*\{\s*(\d+(?:\.\d+)?)\s*\}|(\d)\s*(\d))",
+    re.ASCII,
 )
 _LATEX_MARKS: Mapping[str, str] = {
     r"\times": "×",
@@ -62,15 +63,19 @@ _LATEX_MARKS: Mapping[str, str] = {
 }
 _LATEX_MARK = re.compile("|".join(sorted(map(re.escape, _LATEX_MARKS), key=len, reverse=True)))
 _LATEX_TEXT = re.compile(r"\\(?:text|mathrm|mbox|textbf|mathbf|textrm)\s*\{([^{}]{0,200})\}")
-_HAN_POINT = re.compile(r"(?<=\d)点(?=\d++(?![\d分]))")
-_PARTS = re.compile(rf"\d+(?:\.\d+)?|[{HAN}]")
-_HAN_MINUS = re.compile(rf"负\s*(?=[\d{HAN}半])")
+_HAN_POINT = re.compile(r"(?<=\d)点(?=\d++(?![\d分]))", re.ASCII)
+_PARTS = re.compile(rf"\d+(?:\.\d+)?|[{HAN}]", re.ASCII)
+_HAN_MINUS = re.compile(rf"负\s*(?=[\d{HAN}半])", re.ASCII)
 
 _ARABIC = r"(?:\d{1,3}(?:,\d{3})++(?!\d)(?:\.\d++)?+|\d++(?:\.\d++)?+|(?<!\d)\.\d++)"
-_DECIMALS = rf"点[{HAN_DIGITS}\d]{{1,40}}+"
-_HAN = rf"[{HAN}]{{1,40}}+(?:{_DECIMALS}[十百千万亿萬億]{{0,2}}+)?+"
-_WHOLE = rf"(?:\d{{1,15}}+|[{HAN}]{{1,40}}+)"
-_PREFIXED_UNITS = "克米瓦卡焦伏帕赫升牛字"
+_PAIRS = "两兩俩仨"
+_FIGURES = "".join(char for char in HAN_DIGITS if char not in _PAIRS)
+# 千 begins 千克 and 千米, and 两 is a unit of mass, unless more of the numeral follows it.
+_THOUSAND = "[千仟](?![克米瓦卡焦伏帕赫升牛])"
+_PART = rf"(?:[{_FIGURES}十百拾佰万亿萬億]|{_THOUSAND}|[两兩](?=[百千万亿佰仟萬億]))"
+_HAN_WHOLE = rf"(?:{_PART}|[{_PAIRS}]){_PART}{{0,39}}+"
+_HAN = rf"{_HAN_WHOLE}(?:点[{_FIGURES}\d]{{1,40}}+(?:[十百万亿萬億]|{_THOUSAND}){{0,2}}+)?+"
+_WHOLE = rf"(?:\d{{1,15}}+|{_HAN_WHOLE})"
 NUMERAL = re.compile(
     rf"""
     (?P<sign>(?<![A-Za-z0-9)\]}}%.])[-+](?=[\d.$¥€£{HAN}半])|)
@@ -85,7 +90,7 @@ NUMERAL = re.compile(
       | [ ]?[×xX*·][ ]?10[ ]?(?:\^|\*\*)[ ]?[({{]?[ ]?(?P<power>[+-]?\d{{1,5}}+)[ ]?[)}}]?
       | [ ]?(?:\^|\*\*)[ ]?[({{]?[ ]?(?P<own_power>[+-]?\d{{1,3}}+)[ ]?[)}}]?
       | [ ]?/[ ]?(?P<divisor>\d++(?:\.\d++)?+)(?![/\d])
-      | (?P<mixture>(?:[十百万亿萬億]|千(?![{_PREFIXED_UNITS}]))[{HAN}\d]{{0,20}}+)
+      | (?P<mixture>(?:[十百万亿萬億]|{_THOUSAND})(?:{_PART}|\d){{0,20}}+)
       | [ ](?P<magnitude>hundred|thousand|million|billion|trillion)\b
       )?+
       (?P<and_half>[ ]?个半)?+
@@ -94,7 +99,7 @@ NUMERAL = re.compile(
     )
     (?P<percent>[ ]?(?:%|‰|percent\b|per[ ]cent\b))?+
     """,
-    re.VERBOSE,
+    re.VERBOSE | re.ASCII,
 )
 """One numeral with its sign, currency and percent mark."""
 
@@ -104,6 +109,7 @@ def plain_math(text: str) -> str:
 
     10³ becomes 10^3, ½ becomes 1/2, \frac{1}{2} becomes 1/2, 负三 becomes -三, 3点5 becomes 3.5.
     """
+    text = text.replace("$$", "$")
     if "\\" in text or "{,}" in text:
         text = _LATEX_GROUPS.sub("", text)
         text = _LATEX_FRACTION.sub(_slash, text)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 Dimension: TypeAlias = tuple[tuple[str, int], ...]
 """Base dimensions with their powers, sorted; empty for what is only counted."""
 
-_LATIN = re.compile(r"[A-Za-zµμΩ°$¥€£₩₹¢]++(?: [A-Za-z]++)?")
+_LATIN = re.compile(r"[A-Za-zµμΩ°¥€£₩₹¢]++(?: [A-Za-z]++)?")
 _HAN = re.compile(r"[\u4e00-\u9fff℃℉]{1,5}")
 _POWER = re.compile(r"(?:\^\{?|\*\*)?([23])\}?(?![\d.])")
 _PER = re.compile(r" ?/ ?| per |每")
