@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from xpe.errors import EngineError
 from xpe.evaluators import algebra
 from xpe.evaluators.algebra import compare
 
@@ -108,3 +109,12 @@ def test_no_worker_outlives_its_parent():
 
     with pytest.raises(ProcessLookupError):
         os.kill(int(done.stdout), 0)
+
+
+def test_a_worker_that_does_not_start_is_an_error(monkeypatch):
+    """A broken installation is reported as such, and scores nothing."""
+    monkeypatch.setattr(algebra, "_PROGRAM", "raise SystemExit")
+    monkeypatch.setattr(algebra._IDLE, "workers", [])
+
+    with pytest.raises(EngineError, match="did not start"):
+        compare("x", "x", LIMIT)

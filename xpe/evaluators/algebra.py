@@ -16,6 +16,8 @@ import sys
 import threading
 from typing import NamedTuple
 
+from xpe.errors import EngineError
+
 _START_LIMIT = 120.0
 """Seconds until a new worker must have imported its libraries."""
 _PROGRAM = (
@@ -37,7 +39,13 @@ class Comparison(NamedTuple):
 
 
 def compare(gold: str, prediction: str, limit: float) -> Comparison | None:
-    """Compare two LaTeX formulas; None where that takes more than `limit` seconds, or memory."""
+    """Compare two LaTeX formulas; None where that takes more than `limit` seconds, or memory.
+
+    Raises
+    ------
+    EngineError
+        If a worker cannot be started.
+    """
     worker = _take()
     reply = worker.ask(json.dumps({"gold": gold, "prediction": prediction}), limit)
     if reply is None:
@@ -59,7 +67,12 @@ class _Worker:
             encoding="utf-8",
             start_new_session=True,
         )
-        self._read(_START_LIMIT)
+        if self._read(_START_LIMIT).strip() != "ready":
+            self.close()
+            raise EngineError(
+                "the process that compares formulas did not start;"
+                " see what `python -m xpe.evaluators.algebra_worker < /dev/null` says"
+            )
 
     def ask(self, request: str, limit: float) -> str | None:
         """Return the reply to a request, or None and end the process if none comes in time."""

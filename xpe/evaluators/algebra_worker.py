@@ -80,3 +80,7 @@ def _limit_memory() -> None:
         # Where the system cannot limit it, the limit of time is the only one.
         return
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_LIMIT, _MEMORY_LIMIT))
+
+
+if __name__ == "__main__":
+    serve()

@@ -21,6 +21,7 @@ from xpe.text.formulas import (
     latex_of,
     squashed,
 )
+from xpe.text.normalise import plain
 from xpe.text.numbers import Number, agree, answer_number, close
 from xpe.text.reasoning import MARKERS, split_reasoning
 from xpe.types import Mean, Measured, Metric
@@ -28,7 +29,7 @@ from xpe.types import Mean, Measured, Metric
 Rule: TypeAlias = Literal["auto", "last", "first"]
 
 _METRICS = (Metric("math_accuracy", Mean("math_accuracy")),)
-_SIGNS = ("\\", "√", "π", "^", "boxed")
+_SIGNS = ("\\", "√", "π", "^", "²", "³", "sqrt(", "log_", "log(", "ln(", "sin(", "cos(", "tan(")
 
 
 class Verdict(NamedTuple):
@@ -140,7 +141,8 @@ class MathEvaluator(TextEvaluator):
         if gold.collection and said:
             return Verdict(collections_equal(said, gold.collection, self.tolerance), formula)
         if not gold.is_algebra:
-            return Verdict(right=False, extracted=formula)
+            same = plain(formula, normalise=True) == plain(gold.formula, normalise=True)
+            return Verdict(same, formula)
         return self._by_algebra(gold, formula)
 
     def _by_algebra(self, gold: Gold, formula: str) -> Verdict:

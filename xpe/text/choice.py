@@ -38,6 +38,7 @@ _STRIPPED_AFTER = " \t*_`$)]}】」』》〉>\"'”’项"
 _DELIMITERS = ".。、:;)\n-–—(（,，"
 _REACH = 40
 _MOST_TAGS = 32
+_NAMING = ("option ", "choice ", "选项", "选项 ")
 _QUOTED = re.compile(r"[\"“「][^\"”」\n]{1,80}[\"”」]")
 _SPACES_BEFORE = dict.fromkeys(map(ord, '\t\r*_`$()[]{}"“”,:，：、'), " ") | {
     # Words do not reach over the end of a sentence, but over that of a line.
@@ -171,13 +172,16 @@ def _outside_options(mentions: list[Mention], text: str, question: Question) -> 
 
 
 def _other_case(text: str, labels: Labels) -> list[Mention]:
-    """Return lower-case labels, which must be in brackets or announced: `(b)`, `answer: b`."""
+    """Return lower-case labels in brackets, announced or named: `(b)`, `answer: b`, `option b`."""
     return [
         mention
         for mention in labels.mentions(text, any_case=True)
         if _in_brackets(text, mention)
         or (
-            _before(text, mention.start).endswith(phrases.ANNOUNCING)
+            (
+                text[max(0, mention.start - 8) : mention.start].lower().endswith(_NAMING)
+                or _before(text, mention.start).endswith(phrases.ANNOUNCING)
+            )
             and not re.match(r" ?[^\W\d_]", text[mention.end : mention.end + 2])
         )
     ]
@@ -223,13 +227,18 @@ class _Reading:
     def _announced(self) -> tuple[str, ...]:
         """The last label that 答案是, "the answer is" or the like stands before."""
         for index in range(len(self._mentions) - 1, -1, -1):
-            mention = self._mentions[index]
+            before = self._before(index)
             if (
-                self._before(index).endswith(phrases.ANNOUNCING)
-                and not self._rejected(index)
-                and not self._begins_list(index)
+                not before.endswith(phrases.ANNOUNCING)
+                or before.endswith(phrases.REJECTING)
+                or self._begins_list(index)
             ):
-                return mention.labels
+                continue
+            labels = self._mentions[index].labels
+            # 答案为B,C错误: the last label of the run belongs to what follows.
+            labels = labels[:-1] if self._rejected(index) else labels
+            if labels:
+                return labels
         return ()
 
     def _opening(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from xpe.text.anchors import last_anchor
 from xpe.text.normalise import clip
 from xpe.text.numbers import close, whole_number
-from xpe.text.numerals import plain_math, read_numeral
+from xpe.text.numerals import plain_math, raised, read_numeral
 
 _LONGEST = 1000
 _DEEPEST = 40
@@ -45,6 +45,7 @@ _LATEX: Mapping[str, str] = {
 }
 _SPELLING = str.maketrans(dict(_LATEX))
 _ROOT = re.compile(r"√ ?(?:\(([^()]{1,200})\)|\{([^{}]{1,200})\}|(\d{1,50}|[A-Za-z]))")
+_POWER = re.compile(r"\^([+-]?\d{2,}|[+-]\d)(?!\d)")
 _FUNCTION = re.compile(r"(?<![\\A-Za-z])(sqrt|pi|sin|cos|tan|ln|log|exp|infty)(?![A-Za-z])")
 _SQRT_CALL = re.compile(r"\\sqrt ?\(([^()]{1,200})\)")
 _NOT_MATHS = re.compile(r"[\u4e00-\u9fff]|(?<![\\A-Za-z])[A-Za-z]{3,}")
@@ -117,6 +118,7 @@ def latex_of(text: str) -> str | None:
     text = text.strip(" \t\r\n$.。")
     if len(text) > _LONGEST or _depth(text) > _DEEPEST:
         return None
+    text = _POWER.sub(r"^{\1}", raised(text))
     text = _ROOT.sub(lambda match: rf"\sqrt{{{match[1] or match[2] or match[3]}}}", text)
     text = _FUNCTION.sub(r"\\\1 ", text.translate(_SPELLING).replace("**", "^"))
     return _SQRT_CALL.sub(r"\\sqrt{\1}", text)

@@ -18,7 +18,7 @@ MARKS = EDGES + ".。,，、:：;；!！?？-–—=…\\"
 _ARTICLES = frozenset({"A", "I"})
 _AFTER_ARTICLE = re.compile(
     r" (?!(?:and|or|is|was|are|because|since|as|but|nor|not|looks|seems|fits|would|must|has|"
-    r"best|correct|right|wrong|incorrect|false|true|can)\b)[a-z]"
+    r"best|correct|right|wrong|incorrect|false|true|can|over|rather|instead)\b)[a-z]"
 )
 _JOIN = re.compile(
     r"""[ *_`$)\]}】」』项]{0,6}

@@ -117,10 +117,14 @@ def plain_math(text: str) -> str:
         text = _LATEX_MARK.sub(lambda match: _LATEX_MARKS[match[0]], text)
     if text.isascii():
         return text
-    text = _SUPERSCRIPT.sub(lambda match: f"^{match[0].translate(_SUPERSCRIPTS)}", text)
-    text = _VULGAR.sub(lambda match: f" {match[0]}", _GROUP_SPACES.sub("", text))
+    text = _VULGAR.sub(lambda match: f" {match[0]}", _GROUP_SPACES.sub("", raised(text)))
     text = nfkc(text).translate(_SIGNS)
     return _HAN_MINUS.sub("-", _HAN_POINT.sub(".", text))
+
+
+def raised(text: str) -> str:
+    """Return `text` with superscript digits as powers: 10³ becomes 10^3."""
+    return _SUPERSCRIPT.sub(lambda match: f"^{match[0].translate(_SUPERSCRIPTS)}", text)
 
 
 def value_of(match: re.Match[str]) -> float:

@@ -75,7 +75,7 @@ REJECTING = _before(
     并不是 | 而不是 | 不可能是 | 不会是 | 不应是 | 不应该是 | 不为 | 并非 | 而非 | 非 | 排除
     排除了 | 可排除 | 故排除 | 先排除 | 除 | 除了 | 除去 | 排除掉 | 错选 | 误选 | 没选 | 没有选
     不要选 | 干扰项是 | 干扰项为
-    isn’t | not | not be | isn't | can't be | cannot be | rather than | instead of | never
+    isn’t | not | not be | isn't | can't be | cannot be | rather than | instead of | over | never
     eliminate | eliminated | eliminates | eliminating | exclude | excluded | excluding
     rule out | ruled out | rules out | ruling out | except | except for | other than | discard
     discarded | reject | rejected | neither | nor | not choose | don't choose | don't pick
