@@ -122,6 +122,9 @@ def test_unparsed_answers_score_zero_and_say_so(prediction, gold):
         reference("E", choices=CHOICES),
         reference([], choices=CHOICES),
         reference("many", "number"),
+        reference(" ", "text"),
+        reference("A", choices=[{"text": "London"}]),
+        reference("A", choices=[3]),
     ],
 )
 def test_references_that_cannot_be_right_are_invalid(gold):

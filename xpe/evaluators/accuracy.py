@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -9,6 +10,7 @@ from typing import Any, TypeAlias
 from pydantic import NonNegativeFloat
 from pydantic.dataclasses import dataclass
 
+from xpe.errors import DataError
 from xpe.evaluators.base import TextEvaluator
 from xpe.registry import STRICT
 from xpe.text.choice import Question, Rule, chosen
@@ -18,6 +20,8 @@ from xpe.text.numbers import Number, answer_number, number_of
 from xpe.text.options import Options
 from xpe.text.reasoning import MARKERS, split_reasoning
 from xpe.types import Mean, Measured, Metric
+
+logger = logging.getLogger(__name__)
 
 Verdict: TypeAlias = tuple[float, str]
 """1 or 0, and the extracted answer; an empty one could not be parsed."""
@@ -76,7 +80,8 @@ class AccuracyEvaluator(TextEvaluator):
         reasoned = split_reasoning(prediction, markers=MARKERS)
         try:
             score, extracted = judge(self, reasoned.answer, reference)
-        except (KeyError, TypeError, ValueError):
+        except DataError as error:
+            logger.debug("invalid reference: %s", error)
             return {"invalid": 1}
         return {
             "accuracy": score,
@@ -88,15 +93,7 @@ class AccuracyEvaluator(TextEvaluator):
 
 
 def _judge_choice(settings: AccuracyEvaluator, text: str, reference: Mapping[str, Any]) -> Verdict:
-    answer = reference["answer"]
-    value = answer["value"]
-    golds = tuple(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-    choices = reference.get("choices") or ()
-    if choices and isinstance(choices[0], str):
-        options = tuple((chr(ord("A") + index), text) for index, text in enumerate(choices))
-    else:
-        options = tuple([(choice["id"], choice.get("text", "")) for choice in choices])
-    right, question = _question(golds, bool(answer.get("several")), options)
+    right, question = _read_choices(reference)
     found = chosen(text, question, settings.extract)
     if len(found) == 1:
         return float(found == right), found[0]
@@ -105,23 +102,24 @@ def _judge_choice(settings: AccuracyEvaluator, text: str, reference: Mapping[str
 
 
 def _judge_text(settings: AccuracyEvaluator, text: str, reference: Mapping[str, Any]) -> Verdict:
-    said = plain(text, case_sensitive=settings.case_sensitive, normalise=settings.normalise_text)
-    for gold in _golds(reference):
-        right = plain(
-            gold, case_sensitive=settings.case_sensitive, normalise=settings.normalise_text
-        )
-        partly = settings.allow_partial and not settings.exact_match
-        if said and right and (said == right or (partly and (right in said or said in right))):
-            return 1.0, text.strip()
-    return 0.0, text.strip()
+    said, *golds = (
+        plain(one, case_sensitive=settings.case_sensitive, normalise=settings.normalise_text)
+        for one in (text, *_golds(reference))
+    )
+    if not any(golds):
+        raise DataError("a text needs a right answer, got none in answer.value")
+    right = said in golds
+    if settings.allow_partial and not settings.exact_match:
+        right = right or any(gold in said or said in gold for gold in golds if gold)
+    return float(right and said != ""), text.strip()
 
 
 def _judge_number(settings: AccuracyEvaluator, text: str, reference: Mapping[str, Any]) -> Verdict:
     rule = "auto" if settings.extract == "tag" else settings.extract
     said = answer_number(text, rule)
-    golds = [value for text in _golds(reference) for value in _values(number_of(text))]
+    golds = [value for gold in _golds(reference) for value in _values(number_of(gold))]
     if not golds:
-        raise ValueError("the reference is no number")
+        raise DataError(f"answer.value must be a number, got {reference['answer']['value']!r:.200}")
     if said is None:
         return 0.0, ""
     # The slack is for tolerances that decimal fractions meet exactly: 0.3 and 0.2 at 0.1.
@@ -143,6 +141,27 @@ _JUDGES: Mapping[str, Callable[[AccuracyEvaluator, str, Mapping[str, Any]], Verd
 }
 
 
+def _read_choices(reference: Mapping[str, Any]) -> tuple[tuple[str, ...], Question]:
+    """Return the right labels and the question; choices are `{id, text}`, or texts for A, B, C …
+
+    Raises
+    ------
+    DataError
+        If choices lack an id, or the gold is none of them.
+    """
+    answer, choices = reference["answer"], reference.get("choices") or ()
+    value = answer["value"]
+    golds = tuple(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+    try:
+        if choices and isinstance(choices[0], str):
+            options = tuple((chr(ord("A") + index), said) for index, said in enumerate(choices))
+        else:
+            options = tuple([(choice["id"], choice.get("text", "")) for choice in choices])
+        return _question(golds, bool(answer.get("several")), options)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"choices must be {{id, text}}, got {choices!r:.200}") from error
+
+
 @lru_cache(maxsize=8192)
 def _question(
     golds: str | tuple[str, ...], several: bool, choices: tuple[tuple[Any, Any], ...]
@@ -151,7 +170,7 @@ def _question(
     several = several or isinstance(golds, tuple)
     golds = golds if isinstance(golds, tuple) else (golds,)
     if not golds or not all(map(fold, golds)):
-        raise ValueError("a choice without a right label")
+        raise DataError("a choice needs a right label, got none in answer.value")
     options = Options({str(label): str(text) for label, text in choices})
     labels = labels_of(tuple(options.texts) or alphabet(golds[0]), several=several)
     right = {label for gold in golds for label in _right(gold, labels, options)}
@@ -167,7 +186,7 @@ def _right(gold: str, labels: Labels, options: Options) -> Sequence[str]:
     several = labels_of(labels.ids, several=True).whole(gold)
     if found := several or options.whole(gold):
         return found
-    raise ValueError(f"{gold!r} is no label of {', '.join(labels.ids)}")
+    raise DataError(f"answer.value {gold!r} is no label of {', '.join(labels.ids)}")
 
 
 def _kind(value: Any, reference: Mapping[str, Any]) -> str:
