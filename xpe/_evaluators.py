@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from xpe._explain import build
+from xpe._explain import build, settings_of
 from xpe._finish import Plain, checked_entries
 from xpe.errors import ConfigError, UnknownNameError
 from xpe.evaluators.base import adapt
@@ -21,6 +21,7 @@ def build_evaluators(
     *,
     unsafe_confirmed: bool,
     predict_only: bool,
+    others: Mapping[str, Any],
 ) -> dict[str, dict[str, Evaluator]]:
     """Return the evaluators of each task by key, built and checked.
 
@@ -28,6 +29,9 @@ def build_evaluators(
     ----------
     tasks
         The tasks by name; `evaluators` and `metrics` of a task are what `auto` stands for.
+    others
+        What evaluators that ask somebody have to know of the run; goes to those with such a
+        setting.
     chosen
         Settings by key. Those with `kind` were chosen; those without set parameters of what
         `auto` picks.
@@ -42,7 +46,9 @@ def build_evaluators(
     for name, task in tasks.items():
         kind = TASKS.kind_of(task)
         built[name] = {
-            key: _build(key, _for_task(settings, task), name, kind, unsafe_confirmed)
+            key: _build(
+                key, _for_run(_for_task(settings, task), others), name, kind, unsafe_confirmed
+            )
             for key, settings in plans[name].items()
         }
         _check_names(name, built[name])
@@ -102,6 +108,11 @@ def _for_task(settings: Plain, task: Any) -> Plain:
     if settings["kind"] != "metrics" or not hasattr(task, "output_type"):
         return settings
     return {"output_type": task.output_type, **settings}
+
+
+def _for_run(settings: Plain, others: Mapping[str, Any]) -> Plain:
+    known = settings_of(EVALUATORS[str(settings["kind"])])
+    return {**settings, **{name: value for name, value in others.items() if name in known}}
 
 
 def _build(key: str, settings: Plain, task: str, kind: str, unsafe_confirmed: bool) -> Evaluator:

@@ -153,6 +153,7 @@ def _handed_down(
         given["fewshot_as_multiturn"] = multiturn
     given |= {"name": name, "compat": cfg.get("compat"), "fewshot_seed": cfg["seed"]["fewshot"]}
     given["remap"] = dict(cfg["data"]["remap"])
+    given["recall"] = (cfg.get("retrieval") or {}).get("kind", "none") != "none"
     return given
 
 

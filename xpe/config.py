@@ -162,7 +162,14 @@ class RunConfig:
             self.evaluator,
             unsafe_confirmed=self.confirm_run_unsafe_code,
             predict_only=self.predict_only,
+            others={"judges": self.judges, "retrieves": self.retrieval is not None},
         )
+
+    @property
+    def judges(self) -> tuple[bool, ...]:
+        """One entry a judge: whether it can be held to a JSON schema."""
+        members = [part for name, part in self.models.items() if name.startswith("judge")]
+        return tuple(bool(getattr(part, "structured_output", False)) for part in members)
 
     @property
     def models(self) -> dict[str, Model]:

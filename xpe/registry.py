@@ -96,7 +96,10 @@ MODELS = Registry(
         "hf": "xpe.models.hf:Hf",
         "openai": "xpe.models.openai:OpenAi",
         "smollm2": "xpe.models.smollm2:SmolLM2",
+        "vllm": "xpe.models.vllm:Vllm",
         "replay": "xpe.models.replay:Replay",
+        "bm25": "xpe.models.bm25:Bm25",
+        "http": "xpe.models.retrieval_http:Http",
     },
 )
 TASKS = Registry(
@@ -107,6 +110,7 @@ TASKS = Registry(
         "generation": "xpe.tasks.generation:Generation",
         "loglikelihood": "xpe.tasks.loglikelihood:LogLikelihoodTask",
         "perplexity": "xpe.tasks.perplexity:Perplexity",
+        "tool_call": "xpe.tasks.tool_call:ToolCall",
         "group": "xpe.tasks.group:Group",
     },
 )
@@ -119,6 +123,8 @@ EVALUATORS = Registry(
         "bleu": "xpe.evaluators.bleu:BLEUEvaluator",
         "math": "xpe.evaluators.math:MathEvaluator",
         "tcm_diagnosis": "xpe.evaluators.tcm_diagnosis:TcmDiagnosisEvaluator",
+        "tool_call": "xpe.evaluators.tool_call:ToolCallEvaluator",
+        "judge": "xpe.evaluators.judge:JudgeEvaluator",
     },
 )
 TRACKERS = Registry("tracker", "xpe.trackers", {"mlflow": "xpe.tracking:MlflowTracker"})

@@ -83,6 +83,7 @@ class OpenAi:
         "tokens_per_minute",
         "prices",
     )
+    structured_output: ClassVar[bool] = True
 
     model: str
     api: Literal["chat", "completions"] = "chat"
@@ -109,7 +110,7 @@ class OpenAi:
 
     def __post_init__(self) -> None:
         if self.base_url is not None:
-            _checked_url(self.base_url, "base_url", secret=False)
+            checked_url(self.base_url, "base_url", secret=False)
 
     # --- before the run ----------------------------------------------------------------------
 
@@ -300,13 +301,13 @@ class OpenAi:
         assert_never(request)
 
     def _address(self) -> Address:
-        key = None if self.api_key_env is None else _from_env("api_key_env", self.api_key_env)
+        key = None if self.api_key_env is None else from_env("api_key_env", self.api_key_env)
         if self.base_url is not None:
             return Address(_trimmed(self.base_url), key)
         if self.base_url_env is None:
             return Address(_PUBLIC, key)
-        url = _from_env("base_url_env", self.base_url_env)
-        _checked_url(url, self.base_url_env, secret=True)
+        url = from_env("base_url_env", self.base_url_env)
+        checked_url(url, self.base_url_env, secret=True)
         return Address(_trimmed(url), key)
 
     def _served(self) -> str | None:
@@ -338,15 +339,28 @@ class OpenAi:
         return EngineError(f"model {self.model!r}: {fault}. {hint}")
 
 
-def _from_env(setting: str, name: str) -> str:
+def from_env(setting: str, name: str) -> str:
+    """Return what the environment variable `name` holds; `setting` names it in the error.
+
+    Raises
+    ------
+    ConfigError
+        It is not set.
+    """
     value = os.environ.get(name, "").strip()
     if not value:
         raise ConfigError(f"{setting}: the environment variable {name} is not set. export {name}=…")
     return value
 
 
-def _checked_url(url: str, where: str, *, secret: bool) -> None:
-    """Refuse what is no address, and one with a password where it would be written down."""
+def checked_url(url: str, where: str, *, secret: bool) -> None:
+    """Refuse what is no address, and one with a password where it would be written down.
+
+    Raises
+    ------
+    ConfigError
+        With `secret` the address is not shown.
+    """
     shown = "its value (not shown)" if secret else repr(url)
     try:
         parts = urlsplit(url)

@@ -11,7 +11,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
+from xpe.data.code import Function
 from xpe.data.documents import Documents, Record
+from xpe.data.processing import listed, processed
 from xpe.data.source import Source
 from xpe.errors import ConfigError, DataError
 from xpe.registry import STRICT
@@ -26,7 +28,8 @@ from xpe.types import Answer, Dialogue, Exchange, Prompt, Request, Sample
 _RENDERED_BY_CHECK = 3
 
 
-def _source(given: Any) -> Any:
+def source_of(given: Any) -> Any:
+    """Return the settings of a source; a string is its path."""
     return {"path": given} if isinstance(given, str) else given
 
 
@@ -44,8 +47,8 @@ class TextTask:
     ----------
     name, display_name
         ASCII id; the name that people read.
-    data
-        The documents; a string is a path.
+    data, process_docs
+        The documents, a string is a path; a function that makes the documents of the data set.
     doc_to_text, doc_to_target, doc_to_choice
         Question, gold and choices: a field's name, Jinja over the fields, or a plain value.
     description, system_instruction, gen_prefix
@@ -75,7 +78,8 @@ class TextTask:
 
     name: str = Field(pattern=r"^[!-~]+$")
     display_name: str | None = None
-    data: Annotated[Source, BeforeValidator(_source)]
+    data: Annotated[Source, BeforeValidator(source_of)]
+    process_docs: Function | None = None
     doc_to_text: Template | None = None
     doc_to_target: Template | None = None
     doc_to_choice: Template | None = None
@@ -108,19 +112,21 @@ class TextTask:
     @cached_property
     def documents(self) -> Documents:
         """All documents, loaded once."""
-        return self.data.load(self.remap)
+        return processed(self.process_docs, self.data.load(self.remap))
 
     @cached_property
     def pool(self) -> Documents:
         """The documents that examples are drawn from, loaded once."""
         shots = self.fewshot
         if shots.samples is not None:
-            digest = hashlib.sha256(repr(shots.samples).encode()).hexdigest()
-            return Documents(shots.samples, f"{self.name}.fewshot.samples", digest, digest, "entry")
+            return listed(shots.samples, f"{self.name}.fewshot.samples")
         source = shots.source or self.data
         if shots.split:
             source = replace(source, split=shots.split)
-        return self.documents if source == self.data else source.load(self.remap)
+        process_docs = shots.process_docs or self.process_docs
+        if source == self.data and process_docs == self.process_docs:
+            return self.documents
+        return processed(process_docs, source.load(self.remap))
 
     @property
     def n_original(self) -> int:

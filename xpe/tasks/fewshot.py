@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic.dataclasses import dataclass
 
+from xpe.data.code import Function
 from xpe.data.documents import Documents, Record
 from xpe.data.source import Source
 from xpe.errors import DataError
@@ -24,8 +25,8 @@ class Fewshot:
     Parameters
     ----------
     source, split, samples
-        The pool: a data set of its own, another split of the task's, or a list of documents;
-        without any of them, the documents of the task.
+        The pool: a data set of its own, another split of the task's, or a list of documents (or
+        a function that gives one); without any of them, the documents of the task.
     sampler
         `random` (also called `default`) draws for each document, `first_n` takes the first.
     doc_to_text, doc_to_target, doc_to_choice, gen_prefix, target_delimiter, fewshot_delimiter
@@ -33,11 +34,13 @@ class Fewshot:
     exclude
         Under `compat: lm_eval` alone: whether a document is kept out of its own examples.
         None decides as the harness does: when pool and documents name the same split.
+    process_docs
+        A function that makes the pool of the data set; None: the task's own.
     """
 
     source: Source | None = None
     split: str | None = None
-    samples: tuple[dict[str, Any], ...] | None = None
+    samples: tuple[dict[str, Any], ...] | Function | None = None
     sampler: Literal["random", "default", "first_n"] = "random"
     doc_to_text: Template | None = None
     doc_to_target: Template | None = None
@@ -46,6 +49,7 @@ class Fewshot:
     target_delimiter: str | None = None
     fewshot_delimiter: str | None = None
     exclude: bool | None = None
+    process_docs: Function | None = None
 
     def texts(self, task: Texts) -> Texts:
         """Return the templates of examples: the task's where nothing else is said."""

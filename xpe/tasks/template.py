@@ -6,15 +6,20 @@ import ast
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import jinja2
 from jinja2 import meta
+from pydantic import BeforeValidator
 
+from xpe.data.code import Function, as_function
 from xpe.data.documents import Record
 from xpe.errors import ConfigError, DataError, MissingFieldError, nearest
 
-Template: TypeAlias = str | int | tuple[Any, ...] | dict[str, Any] | Callable[..., Any]
+Template: TypeAlias = Annotated[
+    str | int | tuple[Any, ...] | Function | dict[str, Any] | Callable[..., Any],
+    BeforeValidator(as_function),
+]
 """Text (a field's name or Jinja), a value taken as it is, or a function of the document."""
 
 
@@ -101,6 +106,8 @@ def literal(text: str, opening: str = "[") -> Any:
 
 
 def _call(function: Callable[..., Any], record: Record) -> Any:
+    if isinstance(function, Function):
+        function = function.resolved
     try:
         return function(record.doc)
     except KeyError as error:

@@ -201,3 +201,8 @@ def _keywords(reader: Reader, at: int) -> tuple[dict[str, Any] | None, int]:
             named[key[1]] = value
         at = reader.comma(at, ")")
     return named if readable else None, at + 1
+
+
+def same_names(calls: Sequence[Call], others: Sequence[Call]) -> bool:
+    """Whether the same tools are called equally often."""
+    return sorted(call.name for call in calls) == sorted(call.name for call in others)
