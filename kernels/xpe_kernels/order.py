@@ -59,7 +59,8 @@ def order_ranks(
 
     Notes
     -----
-    O(B N / 20) time, exact draws.
+    O(B N / 20) time. The draws are exact: P(X*_(r) <= x_(k)) = I_{k/N}(r + 1, N - r) (Efron 1979)
+    for the rank r. Checks nothing: `xpe.stats.bootstrap.resampled_quantiles` does.
     """
     for b in range(len(out_B2)):
         stream = key(seed, first + b)
@@ -156,7 +157,7 @@ def drawn_order_ranks(
 
     Notes
     -----
-    O(B (U + S N)) time.
+    O(B (U + S N)) time. Checks nothing: `xpe.stats.bootstrap.resampled_quantiles` does.
     """
     n_columns = len(units_SN)
     counts_U = np.empty(len(sizes_U), np.int32)

@@ -81,8 +81,8 @@ def resampled_sums(
     ----------
     table
         (G·N, L), L lanes of 64 bytes in all, the rows of the first L columns, then those of the
-        next; or (N,) for one column. Counts, or fixed-point numbers of any
-        unit. Aligned to 64 bytes it is read fastest. Clustered data: a row a cluster.
+        next; or (N,) for one column. Counts, or fixed-point numbers of any unit. Aligned to 64
+        bytes it is read fastest. Clustered data: a row a cluster.
     n
         N.
     ends_J
@@ -98,9 +98,9 @@ def resampled_sums(
 
     Notes
     -----
-    O(B N G) time. Checks nothing: `xpe.stats.bootstrap.resampled_sums` does.
-    Multinomial deals are exact; a row of the last part of size r is drawn with a relative error
-    of its probability below r / 2**32.
+    The bootstrap of Efron 1979 on sufficient statistics. O(B N G) time. Checks nothing:
+    `xpe.stats.bootstrap.resampled_sums` does. Multinomial deals are exact; a row of the last
+    part, of size r, is drawn with a relative error of its probability below r / 2**32.
     """
     n_parts = len(ends_J)
     n_groups = len(table) // n
@@ -153,7 +153,8 @@ def counted_sums(
 
     Notes
     -----
-    O(B (N log2(D) / 32 + D K)) time. Multinomial draws are exact.
+    The bootstrap of Efron 1979 on sufficient statistics. O(B (N log2(D) / 32 + D K)) time.
+    Multinomial draws are exact. Checks nothing: `xpe.stats.bootstrap.resampled_sums` does.
     """
     n_columns, n_distinct = columns_KD.shape
     counts = np.empty(n_distinct, np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -117,6 +118,12 @@ def test_drawn_order_ranks(naive, codes, q, upper, seed):
             expected = [drawn[math.floor(place)], drawn[math.ceil(place)]]
             assert totals_B[b] == len(drawn)
             assert np.sort(values_NS[:, s])[out_BS2[b, s]].tolist() == expected
+
+
+@given(st.lists(st.floats(-1e15, 1e15), min_size=1, max_size=50))
+def test_twin_adds_as_this_python_does(naive, values):
+    """The twin of `sum` is the running Python's `sum`."""
+    assert naive.python_sum(values, compensated=sys.version_info >= (3, 12)) == sum(values)
 
 
 @pytest.mark.parametrize("compensated", [False, True])
