@@ -105,3 +105,16 @@ def test_without_evaluators_nothing_is_scored() -> None:
 
     assert len(watch.answers) == 10
     assert result.tasks["toy"].estimates == {}
+
+
+def test_a_given_name_goes_before_the_metrics() -> None:
+    """Two evaluators of one kind, one of them named, have rows of their own."""
+
+    @dataclass(frozen=True)
+    class Named(Exact):
+        name: str = "strict"
+        prefix: str = "strict_"
+
+    result, _ = run(StreamingModel(), evaluators=[Exact(), Named()])
+
+    assert list(result.tasks["toy"].estimates) == ["exact", "strict_exact"]

@@ -74,8 +74,10 @@ class Ledger:
         A metric of a part of the samples has one only if the part has samples.
         """
         table = self.table()
+        # A name given in the config tells two evaluators of one kind apart.
+        prefix = getattr(self.evaluator, "prefix", "")
         return {
-            result_key(metric.name, self.evaluator.filter): (metric, table)
+            result_key(prefix + metric.name, self.evaluator.filter): (metric, table)
             for metric in self.evaluator.metrics
             if _applies(metric, table)
         }
