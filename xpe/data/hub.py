@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from xpe.data.code import Function
 from xpe.data.documents import Documents
-from xpe.errors import DataError, DataFileError, unknown
+from xpe.errors import ConfigError, DataError, DataFileError, unknown
 
 _SAVED = ("dataset_dict.json", "state.json")
 _PREFERRED = ("test", "validation")
+_BUILDERS = {"jsonl": "json", "json": "json", "csv": "csv", "tsv": "csv", "parquet": "parquet",
+             "arrow": "arrow", "txt": "text"}  # fmt: skip
+"""Builders of `datasets` by the ending of a file."""
 
 
 def is_saved(folder: Path) -> bool:
@@ -58,6 +64,61 @@ def read(
         ) from error
     label = path if name is None else f"{path}:{name}"
     return _documents(found, split, label=label, place=label, revision=revision or "")
+
+
+def read_file(file: Path, split: str | None) -> Documents:
+    """Read one file with the builder of `datasets` for its ending.
+
+    Raises
+    ------
+    DataFileError
+        If there is no builder, or it cannot read the file.
+    """
+    import datasets
+
+    ending = file.suffix.removeprefix(".")
+    if ending not in _BUILDERS:
+        raise DataFileError(f"{file}: no reader for .{ending}; known: {', '.join(_BUILDERS)}")
+    more = {"sep": "\t"} if ending == "tsv" else {}
+    try:
+        found = datasets.load_dataset(_BUILDERS[ending], data_files={"all": str(file)}, **more)
+    except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
+        raise DataFileError(f"{file}: cannot be read as .{ending} ({error})") from error
+    made = _documents(found, "all", label=file.name, place=str(file.resolve()), revision="")
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    return replace(made, label=file.name, digest=digest, identity=str(file.resolve()))
+
+
+def made(make: Function, kwargs: Mapping[str, Any], split: str | None) -> Documents:
+    """Call a function that gives a data set by split.
+
+    Raises
+    ------
+    DataError
+        If it fails or gives no such thing.
+    """
+    try:
+        found = make(**kwargs)
+    except ConfigError:
+        raise
+    except Exception as error:
+        raise DataError(f"{make.place} fails: {type(error).__name__}: {error}") from error
+    if not isinstance(found, Mapping):
+        raise DataError(f"{make.place} gives {type(found).__name__}, expected data by split")
+    split = split or _only(tuple(found), make.place)
+    if split not in found:
+        raise unknown(f"split of {make.place}", split, found)
+    rows = found[split]
+    told = f"{make.place} {make.digest} {sorted(map(repr, kwargs.items()))} {split}"
+    return Documents(rows, f"{make.function}[{split}]", sha256_of(told, rows), identity=told)
+
+
+def sha256_of(told: str, rows: Any) -> str:
+    """Return a digest of rows: of their content if it is JSON, with `told` before it."""
+    seen = hashlib.sha256(told.encode())
+    for row in rows:
+        seen.update(json.dumps(row, sort_keys=True, default=str, ensure_ascii=False).encode())
+    return seen.hexdigest()
 
 
 def _documents(

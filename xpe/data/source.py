@@ -14,6 +14,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from xpe.data import delimited, hub, json_document, jsonl, parquet
+from xpe.data.code import Function
 from xpe.data.documents import Documents, File, Rows
 from xpe.errors import DataError, DataFileError, nearest
 from xpe.registry import STRICT
@@ -42,7 +43,8 @@ class Source:
         A file, a folder (of `save_to_disk`, or one file a split), a Hub id, or
         `shipped:NAME.jsonl` for a file of the package. `{split}` in it is replaced.
     format
-        `auto` goes by the ending.
+        `auto` goes by the ending. `hub` reads what it finds through the library `datasets`, files
+        included, so that columns have the types that it gives them.
     name
         The subset of a Hub data set; in a folder, a folder inside it.
     split
@@ -55,7 +57,9 @@ class Source:
     delimiter, columns
         Of delimited text; `columns` names them where the file has no header.
     kwargs
-        Further arguments of `datasets.load_dataset`.
+        Further arguments of `datasets.load_dataset`, or those of `make`.
+    make
+        A function that gives the data set by split; nothing is read from `path` then.
     """
 
     path: str = Field(min_length=1)
@@ -67,6 +71,7 @@ class Source:
     delimiter: str | None = Field(default=None, min_length=1, max_length=1)
     columns: tuple[str, ...] | None = None
     kwargs: dict[str, Any] = Field(default_factory=dict)
+    make: Function | None = None
 
     def load(self, remap: Mapping[str, str] | None = None) -> Documents:
         """Read the documents.
@@ -89,6 +94,8 @@ class Source:
         return documents
 
     def _load(self, remap: Mapping[str, str]) -> Documents:
+        if self.make is not None:
+            return hub.made(self.make, self.kwargs, self.split)
         located = remap.get(self.path, self.path).replace("{split}", self.split or "")
         if located.startswith(_SHIPPED):
             return self._shipped(located.removeprefix(_SHIPPED))
@@ -113,6 +120,8 @@ class Source:
         return self._parse((folder / name).read_bytes(), name, identity=f"{_SHIPPED}{name}")
 
     def _file(self, path: Path) -> Documents:
+        if self.format == "hub":
+            return hub.read_file(path, self.split)
         try:
             content = path.read_bytes()
         except OSError as error:
