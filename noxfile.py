@@ -45,7 +45,7 @@ def demo(session: nox.Session) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run the tests against the installed wheel."""
-    install(session, f"{ROOT}[hf,api]", *group("tests"))
+    install(session, f"{ROOT}[hf,api,tools]", *group("tests"))
     targets = [str(ROOT / "tests")] if not _names_tests(session.posargs) else []
     pytest(session, "-m", "not vllm and not parity", *targets, *_absolute(session.posargs))
 
@@ -69,7 +69,7 @@ def types(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """Run every example in the documents."""
-    install(session, f"{ROOT}[hf,api]", *group("tests"))
+    install(session, f"{ROOT}[hf,api,tools]", *group("tests"))
     pytest(session, str(ROOT / "tests" / "test_docs.py"), *session.posargs)
 
 
