@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from xpe._explain import settings_of, unknown_key
+from xpe._explain import build, settings_of, unknown_key
 from xpe._folders import options
 from xpe.errors import ConfigError, SettingTypeError, unknown
 from xpe.registry import TASKS
 
 Plain = dict[str, Any]
 Note = Callable[[str], None]
+
+LM_EVAL = "lm_eval"
+"""The kind of an entry that names tasks of lm-evaluation-harness."""
 
 HANDED_DOWN = {
     "limit": "limit",
@@ -69,8 +72,32 @@ def finish_tasks(
     a task wins over the top level, which wins over the task's file; a few-shot count that the
     file pins at 0 stays.
     """
+    tasks = _expanded(tasks, cfg, note)
     whole = {**cfg, "samples": checked_samples(cfg.get("samples"), tasks)}
     return {name: _finish_task(name, task, whole, typed, note) for name, task in tasks.items()}
+
+
+def _expanded(
+    tasks: Mapping[str, Plain], cfg: Mapping[str, Any], note: Note
+) -> Mapping[str, Plain]:
+    """Put the tasks and groups that an entry of kind `lm_eval` names in its place.
+
+    Settings of one of them (`task.mmlu_anatomy.num_fewshot=2`) are an entry without a kind.
+    """
+    if not any(task.get("kind") == LM_EVAL for task in tasks.values()):
+        return tasks
+    from xpe.tasks.lm_eval.expanding import LmEval
+
+    found: dict[str, Plain] = {}
+    for name, task in tasks.items():
+        if task.get("kind") != LM_EVAL:
+            found[name] = {**found.get(name, {}), **task}
+            continue
+        where = f"task.{name}"
+        settings = build(LmEval, {k: v for k, v in task.items() if k != "kind"}, where)
+        for made, plain in settings.expanded(cfg.get("compat"), note).items():
+            found[made] = {**plain, **found.get(made, {})}
+    return found
 
 
 def checked_entries(group: str, entries: Any) -> dict[str, Plain]:

@@ -31,6 +31,7 @@ from xpe._finish import (
     mapping,
     typed_keys,
 )
+from xpe.data.code import functions_in
 from xpe.errors import ConfigError, unknown
 from xpe.registry import MODELS, STRICT, TASKS, TRACKERS, Registry
 from xpe.seeds import Seeds
@@ -126,6 +127,7 @@ class RunConfig:
     samples: dict[str, list[int]] = Field(default_factory=dict)
     compat: Literal["lm_eval"] | None = None
     confirm_run_unsafe_code: bool = False
+    trust_task_code: bool = False
     log_samples: bool = True
     apply_chat_template: bool | None = None
     fewshot_as_multiturn: bool = True
@@ -302,6 +304,11 @@ def _check_task(config: RunConfig, name: str, task: Any) -> None:
         raise ConfigError(
             f"task.{name}: runs code that a model wrote. "
             "If you want that on this machine, add confirm_run_unsafe_code=true"
+        )
+    if not config.trust_task_code and (places := functions_in(task)):
+        raise ConfigError(
+            f"task.{name}: runs Python code that it brings along: {', '.join(places[:3])}. "
+            "If you trust it, add trust_task_code=true"
         )
     modality = getattr(task, "modality", "text")
     if modality != "text" and not getattr(config.model, "multimodal", False):

@@ -119,6 +119,7 @@ EVALUATORS = Registry(
     "xpe.evaluators",
     {
         "metrics": "xpe.evaluators.metric_list:MetricList",
+        "lm_eval": "xpe.evaluators.lm_eval:HarnessMetrics",
         "accuracy": "xpe.evaluators.accuracy:AccuracyEvaluator",
         "bleu": "xpe.evaluators.bleu:BLEUEvaluator",
         "math": "xpe.evaluators.math:MathEvaluator",

@@ -76,9 +76,12 @@ class Ledger:
         table = self.table()
         # A name given in the config tells two evaluators of one kind apart.
         prefix = getattr(self.evaluator, "prefix", "")
+        # Functions of a task name their metrics by what they return.
+        of_columns = getattr(self.evaluator, "metrics_of", None)
+        metrics = of_columns(table.columns) if of_columns else self.evaluator.metrics
         return {
             result_key(prefix + metric.name, self.evaluator.filter): (metric, table)
-            for metric in self.evaluator.metrics
+            for metric in metrics
             if _applies(metric, table)
         }
 

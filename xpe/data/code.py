@@ -23,6 +23,7 @@ from pydantic.dataclasses import dataclass
 from xpe.errors import ConfigError, UnknownNameError, nearest
 from xpe.registry import STRICT
 
+_WRITES = {"globals", "setattr", "vars", "locals"}
 KEYS = frozenset({"function", "file", "module", "digest"})
 
 
@@ -197,7 +198,7 @@ def _importable(module: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _defined_in(path: str) -> frozenset[str]:
-    """Return the names at the top of a file; `*` if it imports all of another."""
+    """Return the names that a file defines; `*` if it may define others, too."""
     try:
         tree = ast.parse(Path(path).read_bytes())
     except (OSError, SyntaxError, ValueError) as error:
@@ -206,11 +207,16 @@ def _defined_in(path: str) -> frozenset[str]:
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
             names.add(node.name)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
+        elif isinstance(node, ast.Name):
+            # A file that writes to globals() may define anything.
+            names.add("*" if node.id in _WRITES else node.id if _is_stored(node) else "")
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
     return frozenset(names)
+
+
+def _is_stored(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Store)
 
 
 def _said(error: BaseException) -> str:

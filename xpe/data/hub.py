@@ -66,7 +66,7 @@ def read(
     return _documents(found, split, label=label, place=label, revision=revision or "")
 
 
-def read_file(file: Path, split: str | None) -> Documents:
+def read_file(file: Path) -> Documents:
     """Read one file with the builder of `datasets` for its ending.
 
     Raises

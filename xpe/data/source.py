@@ -121,7 +121,7 @@ class Source:
 
     def _file(self, path: Path) -> Documents:
         if self.format == "hub":
-            return hub.read_file(path, self.split)
+            return hub.read_file(path)
         try:
             content = path.read_bytes()
         except OSError as error:

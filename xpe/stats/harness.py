@@ -35,6 +35,10 @@ def aggregation_of(metric: Metric) -> str:
     """Return the harness's name for how this metric is aggregated; `mean` or `` if it has none."""
     if metric.name in ("brier_score", "bypass"):
         return metric.name
+    if isinstance(metric.kind, Mean):
+        return "mean"
+    if isinstance(metric.kind, Items) and not metric.kind.resample:
+        return ""
     for name, aggregation in AGGREGATIONS.items():
         if aggregation.kind(_prefix(metric.kind)) == metric.kind and name != "brier_score":
             return name
