@@ -28,6 +28,21 @@ def test_every_turn_gets_its_replies() -> None:
     ]
 
 
+def test_a_dialogue_that_asks_nothing_has_an_answer() -> None:
+    """Also where it is the last, and no reply comes after it."""
+
+    class Quiet(ToyTask):
+        def dialogue(self, one: Sample):
+            if one.doc_id % 2:
+                return (yield from super().dialogue(one))
+            yield ()
+            return Answer(one, ())
+
+    for model in (StreamingModel(), Hungry()):
+        answers = talk(Quiet(n=5), {"model": model})
+        assert sorted(answer.sample.doc_id for answer in answers) == [0, 1, 2, 3, 4]
+
+
 class Hungry(BatchedModel):
     """Pulls all that can be asked before it answers, and remembers the sizes of its waves."""
 

@@ -55,7 +55,9 @@ def converse(
                 continue
             if got is not None:
                 replied(*got)
-                yield from desk.deliver(*got)
+                desk.deliver(*got)
+            yield from desk.finished()
+    yield from desk.finished()
     if desk.open:
         raise EngineError(f"{desk.open} dialogues were left without a reply by their model")
 
@@ -81,7 +83,7 @@ class _Desk:
         self._queues = queues
         self._seed = seed
         self._pending: dict[tuple[str, int], _Pending] = {}
-        self._finished: list[Answer] = []
+        self._finished: deque[Answer] = deque()
 
     def feed(self, name: str) -> Iterator[Asked | None]:
         """Yield requests for one model, None when there is none now, and end when none can come.
@@ -99,8 +101,8 @@ class _Desk:
             else:
                 return
 
-    def deliver(self, asked: Asked, reply: Reply) -> Iterator[Answer]:
-        """Hand a reply to its dialogue; yield the answers that are complete now."""
+    def deliver(self, asked: Asked, reply: Reply) -> None:
+        """Hand a reply to its dialogue, which goes on once all of its turn are there."""
         origin = asked.origin
         pending = self._pending[origin.task, origin.doc_id]
         pending.replies[origin.repeat] = reply
@@ -109,8 +111,11 @@ class _Desk:
             replies = tuple(reply for reply in pending.replies if reply is not None)
             pending.turn += 1
             self._advance(pending, replies)
-        yield from self._finished
-        self._finished.clear()
+
+    def finished(self) -> Iterator[Answer]:
+        """Yield the answers that are complete, each once; some dialogues ask nothing at all."""
+        while self._finished:
+            yield self._finished.popleft()
 
     def _start(self) -> None:
         talk = next(self._talks, None)

@@ -17,7 +17,8 @@ from tool_call_tools import EN, RETRIEVAL, ZH, catalogue
 SHOWN = 5
 SYSTEM = {
     "zh": "# 工具\n\n你可以调用一个或多个函数来协助处理用户查询。合适的函数不在列表中时，先用 "
-    "retrieval_tool 检索。\n\n在 <tools></tools> XML 标签中提供了可用的函数签名：\n<tools>\n</tools>\n\n"
+    "retrieval_tool 检索。\n\n在 <tools></tools> XML 标签中提供了可用的函数签名：\n<tools>\n"
+    "</tools>\n\n"
     "每次函数调用都在 <tool_call></tool_call> 标签中返回包含函数名和参数的 JSON 对象：\n"
     '<tool_call>\n{"name": <函数名>, "arguments": <参数对象>}\n</tool_call>',
     "en": "# Tools\n\nYou may call one or more functions to help with the user's query. Where the "
