@@ -84,11 +84,11 @@ def test_messages(smol: SmolLM2, reference: Any, ask: Any) -> None:
 
 
 def _fewshot(n: int) -> list[LogLikelihood]:
-    header = "".join(f"Question {i}: what is {i} plus {i}?\nAnswer: {2 * i}\n\n" for i in range(9))
+    header = "".join(f"Question {i}: what is {i} plus {i}?\nAnswer: {2 * i}\n\n" for i in range(4))
     return [
         LogLikelihood(
             f"{header}Question: what is {i} plus {i + 1}?{' Think.' * (i % 4)}\nAnswer:",
-            (f" {2 * i + 1}", f" {2 * i} or so", " no idea at all", " 7"),
+            (f" {2 * i + 1}", f" {2 * i} or so", " no idea"),
         )
         for i in range(n)
     ]
@@ -96,7 +96,7 @@ def _fewshot(n: int) -> list[LogLikelihood]:
 
 def test_sharing_changes_nothing(smol: SmolLM2, ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shared headers and packed choices equal one row at a time, within 1e-3 and in argmax."""
-    requests = _fewshot(12)
+    requests = _fewshot(5)
     together = ask(smol, *requests)
     monkeypatch.setattr(smol._engine.scorer, "shares", False)
     monkeypatch.setattr(smol._engine.scorer, "budget", 1)
@@ -110,8 +110,8 @@ def test_sharing_changes_nothing(smol: SmolLM2, ask: Any, monkeypatch: pytest.Mo
 def test_the_shared_part_runs_once(
     smol: SmolLM2, ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Twelve questions behind one header cost a third of what they cost one by one, or less."""
-    requests = _fewshot(12)
+    """Eight questions behind one header cost a third of what they cost one by one, or less."""
+    requests = _fewshot(8)
     seen: list[int] = []
     hook = smol._engine.scorer.model.register_forward_pre_hook(
         lambda _, __, kwargs: seen.append(kwargs["input_ids"].numel()), with_kwargs=True
@@ -121,14 +121,14 @@ def test_the_shared_part_runs_once(
     shared = sum(seen)
     hook.remove()
     whole = sum(
-        len(ids) for r in requests for ids in smol.prompts.encode([r.context]) for _ in range(4)
+        len(ids) for r in requests for ids in smol.prompts.encode([r.context]) for _ in range(3)
     )
     assert shared < whole / 3
 
 
 def test_a_batch_gives_the_same_bytes_again(smol: SmolLM2) -> None:
     """What ran before leaves no trace in a batch, not even in the last digit."""
-    asked = [Asked(Origin("t", i, 0, 0), r) for i, r in enumerate(_fewshot(6))]
+    asked = [Asked(Origin("t", i, 0, 0), r) for i, r in enumerate(_fewshot(3))]
     (batch,) = smol.plan(asked)
     first = smol.run(batch)
     smol.run((Asked(Origin("u", 0, 0, 0), LogLikelihood("Other", (" text",))),))
@@ -196,7 +196,7 @@ def test_truncation(short: SmolLM2, reference: Any, ask: Any) -> None:
 
 def test_memory_halves_the_batch(smol: SmolLM2, ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Out of memory with more than two at once: all are answered; alone: a failure."""
-    requests = _fewshot(7)
+    requests = _fewshot(5)
     whole = ask(smol, *requests)
     forward = Scorer._forward
     sizes: list[int] = []
@@ -209,7 +209,7 @@ def test_memory_halves_the_batch(smol: SmolLM2, ask: Any, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Scorer, "_forward", scarce)
     halved = ask(smol, *requests)
-    assert sizes[0] == 7
+    assert sizes[0] == 5
     for one, other in zip(halved, whole, strict=True):
         assert one.log_likelihoods == pytest.approx(other.log_likelihoods, abs=1e-3)
 
@@ -218,14 +218,14 @@ def test_memory_halves_the_batch(smol: SmolLM2, ask: Any, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Scorer, "_forward", never)
     replies: list[Reply] = ask(smol, *requests)
-    assert [reply.kind for reply in replies if isinstance(reply, Failure)] == ["memory"] * 7
+    assert [reply.kind for reply in replies if isinstance(reply, Failure)] == ["memory"] * 5
 
 
 @pytest.mark.shared
 def test_tcm_choice_letters(smol: SmolLM2, reference: Any, ask: Any, shared_data: Path) -> None:
-    """The first 25 questions with letters as continuations: every choice, and every argmax."""
+    """The first five questions with letters as continuations: every choice, and every argmax."""
     path = shared_data / "data" / "tcm_choice" / "TCM-ED-A.jsonl"
-    docs = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[:25]]
+    docs = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[:5]]
     requests = []
     for doc in docs:
         options = "\n".join(f"{k}. {v}" for k, v in doc["options"].items())
