@@ -146,7 +146,7 @@ class ErrorBar:
         if not self.found.count:
             return "no samples"
         if isinstance(self.found, Told):
-            return "not resampled"
+            return "no per-sample values"
         if self.value is None:
             return "undefined"
         if self.found.n_units < 2:
