@@ -153,3 +153,24 @@ def play(task: Any, evaluator: Any, **models: Model) -> tuple[Mapping[str, Estim
         stats=Stats(bootstrap_iters=200),
     )
     return evaluate(run, watch=seen).tasks[task.name].estimates, seen
+
+
+def plain_calls(
+    calls: Sequence[Mapping[str, Any]], *, optional: bool = True
+) -> list[dict[str, Any]]:
+    """Calls with the first allowed value of each argument; one whose first is "" is left out."""
+    return [{"name": c["name"], "arguments": _first(c["arguments"], optional)} for c in calls]
+
+
+def _first(allowed: Mapping[str, Any], optional: bool) -> dict[str, Any]:
+    return {
+        name: _plain(values[0], optional)
+        for name, values in allowed.items()
+        if values[0] != "" and (optional or "" not in values)
+    }
+
+
+def _plain(value: Any, optional: bool) -> Any:
+    if isinstance(value, dict):
+        return _first(value, optional)
+    return [_plain(item, optional) for item in value] if isinstance(value, list) else value

@@ -184,7 +184,7 @@ def test_shipped_conversations_replay_to_full_marks() -> None:
 
 @pytest.mark.shared
 def test_public_conversations_replay_to_full_marks(shared_data: Path, caplog) -> None:
-    """300 records without a system prompt: 216 calls; two results follow no call, and it is said."""
+    """300 records without a system prompt: 216 calls; two results follow none, which is said."""
     path = shared_data / "data" / "toolcall_zh" / "glaive_toolcall_zh_demo.json"
     with caplog.at_level(logging.WARNING):
         task = ToolCall(name="zh", data=str(path), default_system="你是助手。", recall=True)
@@ -212,5 +212,5 @@ def test_public_conversations_need_a_system_prompt(shared_data: Path) -> None:
     """Strictly read, their first record is wrong, and the error says what to do."""
     path = shared_data / "data" / "toolcall_zh" / "glaive_toolcall_zh_demo.json"
 
-    with pytest.raises(KeyError, match="record 1.*no field 'system'.*default_system"):
+    with pytest.raises(KeyError, match=r"record 1.*no field 'system'.*default_system"):
         ToolCall(name="zh", data=str(path)).check()

@@ -89,6 +89,25 @@ def allowed(made: Arguments, wanted: Arguments) -> float:
     return float(all(_is_allowed(made, name, _several(wanted[name])) for name in wanted))
 
 
+def within_schema(wanted: Sequence[Call], tools: Sequence[Arguments]) -> tuple[Call, ...]:
+    """Return calls without the optional arguments that their tools do not define.
+
+    Some golds of the leaderboard hold such, which it takes for made up when they are given.
+    """
+    defined = {tool["name"]: tool["parameters"].get("properties") for tool in tools}
+    return tuple(
+        Call(
+            call.name,
+            {
+                name: values
+                for name, values in (call.arguments or {}).items()
+                if name in (defined.get(call.name) or (name,)) or _LEFT_OUT not in _several(values)
+            },
+        )
+        for call in wanted
+    )
+
+
 MATCHES: Mapping[Matching, Callable[[Arguments, Arguments], float]] = {
     "share": shared,
     "exact": exact,

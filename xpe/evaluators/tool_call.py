@@ -10,11 +10,12 @@ from typing import Any, ClassVar, NamedTuple
 
 from pydantic.dataclasses import dataclass
 
-from xpe.evaluators.call_scores import CallScore, Matching, score_calls
+from xpe.evaluators.call_scores import CallScore, Matching, score_calls, within_schema
 from xpe.evaluators.judge import Judging, rated, text_of
 from xpe.evaluators.verdicts import DIMENSIONS, Case
 from xpe.registry import STRICT
 from xpe.tasks.recall import FIRST, calls_made, gold_calls, retrievals
+from xpe.text.tools import tools_in
 from xpe.types import (
     Answer,
     Dialogue,
@@ -183,6 +184,7 @@ _TOTALS = (
 def _pairs(answer: Answer, matching: Matching) -> Iterator[_Pair]:
     """Yield the pairs with their scores, in the order of the reference."""
     golds = answer.sample.reference["pairs"]
+    tools = tools_in(answer.sample.doc.get("tools")) if matching == "bfcl" else ()
     exchanges = _asked_of_model(answer)
     made = [calls_made(one.reply) for one in exchanges]
     found = [one.reply for one in answer.exchanges if one.request.to == "retrieval"]
@@ -196,6 +198,8 @@ def _pairs(answer: Answer, matching: Matching) -> Iterator[_Pair]:
             recalled = {call.name for call in next_calls} <= set(reply.names[:FIRST])
         score = None
         if wanted is not None and calls is not None:
+            if matching == "bfcl":
+                wanted = within_schema(wanted, tools)
             score = score_calls(calls.calls, wanted, matching)
         yield _Pair(
             gold=gold,
