@@ -170,13 +170,21 @@ class RunConfig:
     @property
     def judges(self) -> tuple[bool, ...]:
         """One entry a judge: whether it can be held to a JSON schema."""
-        members = [part for name, part in self.models.items() if name.startswith("judge")]
-        return tuple(bool(getattr(part, "structured_output", False)) for part in members)
+        return tuple(bool(getattr(one, "structured_output", False)) for one in self._judges)
+
+    @cached_property
+    def _judges(self) -> tuple[Model, ...]:
+        seats = getattr(self.judge, "judges", None)
+        if seats is None:
+            return () if self.judge is None else (self.judge,)
+        return tuple(_part(MODELS, seat, f"judge.judges.{n}") for n, seat in enumerate(seats))
 
     @property
     def models(self) -> dict[str, Model]:
-        """Who answers the requests `to` each name."""
-        found = {"model": self.model, "judge": self.judge, "retrieval": self.retrieval}
+        """Who answers the requests `to` each name; a second judge is `judge.2`."""
+        found = {"model": self.model, "retrieval": self.retrieval}
+        for number, judge in enumerate(self._judges, 1):
+            found["judge" if number == 1 else f"judge.{number}"] = judge
         return {name: model for name, model in found.items() if model is not None}
 
     @property

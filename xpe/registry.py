@@ -98,6 +98,7 @@ MODELS = Registry(
         "smollm2": "xpe.models.smollm2:SmolLM2",
         "vllm": "xpe.models.vllm:Vllm",
         "replay": "xpe.models.replay:Replay",
+        "panel": "xpe.models.panel:Panel",
         "bm25": "xpe.models.bm25:Bm25",
         "http": "xpe.models.retrieval_http:Http",
     },
