@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
 import yaml
-from filelock import FileLock, Timeout
 
 from xpe.config import RunConfig, dump, fingerprint
 from xpe.data.cache import cache_dir, runs_dir
 from xpe.document import Facts, document, git_hash
-from xpe.errors import OutputError, StoreError, XpeError
 from xpe.live import LiveMetrics
 from xpe.pipeline import Run, evaluate
 from xpe.plots import forest
 from xpe.progress import Progress
-from xpe.records import record
 from xpe.report import read_results, result_of, show_table, write_json, write_lines
+from xpe.run_folder import CHECKPOINT, check_writable, discard, home_of, locked, logged
 from xpe.seeds import seed_globals
 from xpe.store import Store, StoredModel
-from xpe.types import Answer, Asked, Measured, Model, Reply, Result, Task, TaskResult, Watcher
+from xpe.types import Model, Result
+from xpe.watchers import Logbook, SampleFiles, Watchers
 
 log = logging.getLogger(__name__)
 
-CHECKPOINT = "evaluation_checkpoint.sqlite"
 COMPLETE, PARTIAL = 0, 3
 LIKELIHOODS = {"loglikelihood", "loglikelihood_rolling", "multiple_choice"}
 """The output types whose requests a server may be unable to answer."""
@@ -81,16 +78,16 @@ def _launched(config: RunConfig, folder: Path, overrides: Sequence[str]) -> dict
     # A file or a pipe has no width: lines there are as long as they need to be.
     console = Console() if sys.stdout.isatty() else Console(width=200, soft_wrap=True)
     mark = fingerprint(config)
-    with _locked(mark):
-        home = _home(config, folder, mark)
-        _discard(folder, home.folder)
+    with locked(mark):
+        home = home_of(config, folder, mark)
+        discard(folder, home.folder)
         if home.finished and not (config.rerun or config.fresh):
             console.print(f"already finished: {home.folder}  (rerun=true repeats it)")
             found = read_results(home.folder)
             show_table(found, console)
             return found
-        _writable(home.folder)
-        with _logged(home.folder):
+        check_writable(home.folder)
+        with logged(home.folder):
             return _job(_Job(config, home.folder, tuple(overrides), mark, console))
 
 
@@ -143,123 +140,6 @@ def _job(job: _Job) -> dict[str, Any]:
 
 
 # --- before ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Home:
-    folder: Path
-    finished: bool = False
-
-
-def _home(config: RunConfig, folder: Path, mark: str) -> _Home:
-    """Choose the folder: the unfinished run of this fingerprint, a finished one, or a new one."""
-    if config.output is not None:
-        chosen = Path(config.output).expanduser().absolute()
-        return _chosen_home(chosen, config, mark)
-    if not config.fresh:
-        for checkpoint in _newest(runs_dir().glob(f"**/*_{mark}/{CHECKPOINT}")):
-            if not _finished(checkpoint.parent):
-                log.info("going on with the unfinished run in %s", checkpoint.parent)
-                return _Home(checkpoint.parent)
-        if not config.rerun:
-            for results in _newest(runs_dir().glob(f"**/*_{mark}/results.json")):
-                return _Home(results.parent, finished=True)
-    return _Home(_unused(folder))
-
-
-def _chosen_home(chosen: Path, config: RunConfig, mark: str) -> _Home:
-    finished = _finished(chosen)
-    if config.fresh or (config.rerun and finished):
-        for name in (CHECKPOINT, CHECKPOINT + "-wal", CHECKPOINT + "-shm", "results.json"):
-            (chosen / name).unlink(missing_ok=True)
-        return _Home(chosen)
-    if finished and read_results(chosen).get("fingerprint") != mark:
-        raise OutputError(
-            f"{chosen} holds the results of another run; choose another folder for output=, "
-            "or fresh=true to replace them"
-        )
-    return _Home(chosen, finished)
-
-
-def _finished(folder: Path) -> bool:
-    if not (folder / "results.json").exists():
-        return False
-    if not (folder / CHECKPOINT).exists():
-        return True
-    with Store(folder / CHECKPOINT) as store:
-        return bool(store["finished"])
-
-
-def _newest(paths: Iterator[Path]) -> list[Path]:
-    return sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True)
-
-
-def _unused(folder: Path) -> Path:
-    """A folder of the same second and fingerprint that already holds a run gets a neighbour."""
-    candidate, number = folder.absolute(), 2
-    while (candidate / "results.json").exists() or (candidate / CHECKPOINT).exists():
-        candidate = folder.absolute().with_name(f"{number}-{folder.name}")
-        number += 1
-    return candidate
-
-
-def _discard(folder: Path, home: Path) -> None:
-    """Remove the folder that was made for a new run when the run goes on elsewhere."""
-    if folder.absolute() != home and folder.is_dir() and not any(folder.iterdir()):
-        with suppress(OSError):
-            folder.rmdir()
-
-
-def _writable(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".probe"
-        probe.write_text("")
-        probe.unlink()
-    except OSError as error:
-        raise OutputError(
-            f"the run folder {folder} cannot be written: {error.strerror or error}. "
-            "Set XPE_RUNS, or output=, to a folder that can"
-        ) from error
-    free = shutil.disk_usage(folder).free
-    if free < 2**26:
-        log.warning("%s: only %d MiB are free on this disk", folder, free >> 20)
-
-
-@contextmanager
-def _locked(mark: str) -> Iterator[None]:
-    """Keep two equal live runs apart; a killed run holds no lock."""
-    locks = runs_dir() / ".locks"
-    _writable(locks)
-    try:
-        with FileLock(locks / f"{mark}.lock", timeout=0):
-            yield
-    except Timeout as error:
-        raise StoreError(
-            f"a run with the same config (fingerprint {mark}) is under way; wait for it, or stop it"
-        ) from error
-
-
-@contextmanager
-def _logged(folder: Path) -> Iterator[None]:
-    """Send the log of this job, errors included, to `evaluation.log` too."""
-    handler = logging.FileHandler(folder / "evaluation.log", encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    root = logging.getLogger()
-    root.addHandler(handler)
-    logging.getLogger("xpe").setLevel(logging.INFO)
-    try:
-        yield
-    except BaseException as error:
-        # The terminal is the caller's; this belongs to the file alone.
-        known = isinstance(error, (XpeError, KeyboardInterrupt))
-        trace = None if known else (type(error), error, error.__traceback__)
-        said = ("the run ended early: %s: %s", (type(error).__name__, error), trace)
-        handler.handle(log.makeRecord(log.name, logging.ERROR, __file__, 0, *said))
-        raise
-    finally:
-        root.removeHandler(handler)
-        handler.close()
 
 
 def _checked(config: RunConfig) -> dict[str, tuple[str, str]]:
@@ -321,54 +201,13 @@ def _warm(config: RunConfig) -> None:
 # --- during ----------------------------------------------------------------------------------
 
 
-class _Samples:
-    """Commits the sample-file line of each answer."""
-
-    def __init__(self, store: Store, *, log_samples: bool) -> None:
-        self._store = store
-        self._log_samples = log_samples
-
-    def task_started(self, task: Task, n_samples: int) -> None: ...
-
-    def replied(self, asked: Asked, reply: Reply) -> None: ...
-
-    def answered(self, answer: Answer, measured: Mapping[str, Measured]) -> None:
-        line = record(answer, measured, log_samples=self._log_samples)
-        self._store.keep_answer(answer.sample.task, answer.sample.doc_id, line)
-
-    def task_finished(self, result: TaskResult) -> None: ...
-
-
-@dataclass(frozen=True)
-class Watchers:
-    """Several watchers as one."""
-
-    all: Sequence[Watcher]
-
-    def task_started(self, task: Task, n_samples: int) -> None:
-        for watcher in self.all:
-            watcher.task_started(task, n_samples)
-
-    def replied(self, asked: Asked, reply: Reply) -> None:
-        for watcher in self.all:
-            watcher.replied(asked, reply)
-
-    def answered(self, answer: Answer, measured: Mapping[str, Measured]) -> None:
-        for watcher in self.all:
-            watcher.answered(answer, measured)
-
-    def task_finished(self, result: TaskResult) -> None:
-        for watcher in self.all:
-            watcher.task_finished(result)
-
-
 def _watched(made: Run, job: _Job, store: Store) -> Result:
     config = job.config
     live = LiveMetrics(job.folder / "realtime_metrics.json", made.evaluators, made.stats)
     progress = Progress(job.console, live)
-    samples = _Samples(store, log_samples=config.log_samples or config.predict_only)
+    samples = SampleFiles(store, log_samples=config.log_samples or config.predict_only)
     try:
-        return evaluate(made, watch=Watchers([samples, live, progress]))
+        return evaluate(made, watch=Watchers([samples, Logbook(), live, progress]))
     finally:
         progress.close()
 
