@@ -5,31 +5,29 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from xpe.errors import ConfigError, EngineError, unknown
+from xpe.errors import EngineError, unknown
 from xpe.models import loading
 from xpe.models.batching import replies
 from xpe.models.engine import Engine
 from xpe.models.memory import free
 from xpe.models.planning import grouped, planned
 from xpe.models.probing import allowed
-from xpe.models.prompts import Prompts
 from xpe.models.scoring import Scorer
+from xpe.models.tokenized import Tokenized
 from xpe.registry import STRICT
-from xpe.text.reasoning import MARKERS
-from xpe.types import Asked, Generate, Prompt, Reply, Request
+from xpe.types import Asked, Generate, Reply, Request
 
 _WRITTEN = 4
 _GENERATION = ("max_tokens", "stop", "temperature", "top_p", "top_k")
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
-class CausalModel:
+class CausalModel(Tokenized):
     """A causal language model of transformers, wherever its weights come from.
 
     Parameters
@@ -40,21 +38,9 @@ class CausalModel:
         `auto`: CUDA where there is any.
     device_map
         Passed to transformers (`auto` spreads the layers over all devices).
-    max_length
-        L, the longest input in tokens; None: what the model's config says.
     max_batch_tokens
         Padded tokens that are computed at once (generations hold four times as many); None:
         4,096 on a CPU, 16,384 on a GPU.
-    add_bos_token
-        None: what the tokenizer does on its own.
-    prefix_token_id
-        The token that stands for an empty context; None: BOS, else EOS.
-    chat_template
-        A Jinja template, or the path of a file with one, in place of the model's own.
-    chat_template_args
-        Arguments of the template, such as `enable_thinking`.
-    reasoning
-        Pairs of markers around reasoning, which is taken out of an answer; empty: nothing is.
     threads
         Threads of torch on the CPU; None: as torch chooses.
     """
@@ -64,21 +50,8 @@ class CausalModel:
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     device: str = "auto"
     device_map: str | dict[str, Any] | None = None
-    max_length: int | None = Field(default=None, ge=2)
     max_batch_tokens: int | None = Field(default=None, ge=1)
-    add_bos_token: bool | None = None
-    prefix_token_id: int | None = None
-    chat_template: str | None = None
-    chat_template_args: dict[str, Any] = Field(default_factory=dict)
-    reasoning: tuple[tuple[str, str], ...] = MARKERS
     threads: int | None = Field(default=None, ge=1)
-
-    # --- where it comes from: what a subclass says ------------------------------------------
-
-    @property
-    def source(self) -> loading.Source:
-        """Where weights and tokenizer are."""
-        raise NotImplementedError
 
     def check(self) -> None:
         """Find out, before any data is read, that the model cannot be loaded; cheap.
@@ -106,12 +79,7 @@ class CausalModel:
             "backend": self.backend,
             **self.source.identity(self._config),
             "dtype": self._dtype,
-            "tokenizer": self.prompts.tokenizer_digest,
-            "template": self.prompts.template_digest,
-            "max_length": self.length,
-            "add_bos_token": self.add_bos_token,
-            "prefix_token_id": self.prefix_token_id,
-            "reasoning": [list(pair) for pair in self.reasoning],
+            **self._tokens_identity,
             "torch": version("torch"),
             "transformers": version("transformers"),
         }
@@ -125,41 +93,8 @@ class CausalModel:
 
             found["threads"] = torch.get_num_threads()
             found["shared_prefixes"] = engine.scorer.shares
+            found["out_of_memory_splits"] = engine.scorer.halving.splits
         return found
-
-    @property
-    def length(self) -> int:
-        """L, the longest input in tokens."""
-        return self.prompts.length
-
-    @property
-    def has_chat_template(self) -> bool:
-        """Whether messages can be rendered."""
-        return self.prompts.has_template
-
-    def render(self, prompt: Prompt, tools: Sequence[Mapping[str, Any]] = ()) -> str:
-        """Return the text that the model reads; see `Prompts.render`."""
-        return self.prompts.render(prompt, tools)
-
-    @cached_property
-    def prompts(self) -> Prompts:
-        """The tokenizer and its settings; loaded without the weights."""
-        tokenizer = self.source.tokenizer()
-        prompts = Prompts(
-            tokenizer,
-            self.max_length or loading.longest_input(self._config, tokenizer),
-            self.add_bos_token,
-            self.prefix_token_id,
-            _template(self.chat_template),
-            self.chat_template_args,
-        )
-        # Encoding changes the tokenizer's state, and with it the text that is hashed.
-        _ = prompts.tokenizer_digest
-        return prompts
-
-    @cached_property
-    def _config(self) -> Any:
-        return self.source.config()
 
     @cached_property
     def _device(self) -> str:
@@ -240,13 +175,3 @@ def _settings(request: Request) -> Hashable:
     if request.extra:
         raise unknown("generation setting", next(iter(request.extra)), _GENERATION)
     return tuple(getattr(request, name) for name in _GENERATION)
-
-
-def _template(named: str | None) -> str | None:
-    """Return the template that is given, from its file if it is a path."""
-    if named is None or "{" in named:
-        return named
-    try:
-        return Path(named).read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"model.chat_template={named}: no readable file: {error}") from error

@@ -11,7 +11,6 @@ from xpe.errors import retrieves_nothing
 from xpe.models.decoding import Decoder
 from xpe.models.endings import Ending
 from xpe.models.loading import decoder, ending_tokens
-from xpe.models.memory import halving
 from xpe.models.prompts import Prompts
 from xpe.models.scoring import Score, Scorer
 from xpe.models.windows import Row
@@ -42,10 +41,10 @@ class Engine:
             case LogLikelihood():
                 choices = [one for one in requests if isinstance(one, LogLikelihood)]
                 rows = self.prompts.choice_rows(choices)
-                return self._scored(rows, "the longest continuation", _by_continuation)
+                return self._scored(rows, "the longest continuation", by_continuation)
             case Rolling():
                 texts = [one for one in requests if isinstance(one, Rolling)]
-                return self._scored(self.prompts.text_rows(texts), "a window", _as_one)
+                return self._scored(self.prompts.text_rows(texts), "a window", as_one)
             case Generate():
                 return self._generated([one for one in requests if isinstance(one, Generate)])
             case Retrieve():
@@ -56,7 +55,7 @@ class Engine:
     def _scored(
         self, groups: Sequence[Sequence[Row | None]], what: str, form: Callable[..., Scored]
     ) -> list[Reply]:
-        replies: list[Reply] = [self._no_room(what)] * len(groups)
+        replies: list[Reply] = [self.prompts.no_room(what)] * len(groups)
         fit = {i: rows for i, group in enumerate(groups) if len(rows := _all(group)) == len(group)}
         found = self.scorer.scores(list(fit.values()))
         for (i, rows), scores in zip(fit.items(), found, strict=True):
@@ -66,9 +65,9 @@ class Engine:
 
     def _generated(self, requests: Sequence[Generate]) -> list[Reply]:
         rows = self.prompts.generation_rows(requests)
-        replies: list[Reply] = [self._no_room(f"a prompt and {requests[0].max_tokens} more")] * len(
-            requests
-        )
+        replies: list[Reply] = [
+            self.prompts.no_room(f"a prompt and {requests[0].max_tokens} more")
+        ] * len(requests)
         fit = [(i, row) for i, row in enumerate(rows) if row is not None]
 
         def texts(part: Sequence[tuple[int, Row]]) -> Sequence[Reply]:
@@ -78,7 +77,7 @@ class Engine:
             )
 
         if fit:
-            for (i, _), reply in zip(fit, halving(texts, fit), strict=True):
+            for (i, _), reply in zip(fit, self.scorer.halving(texts, fit), strict=True):
                 replies[i] = reply
         return replies
 
@@ -86,17 +85,13 @@ class Engine:
         prompt = self.prompts.render(request.prompt, request.tools)
         return Ending(request.stop, self.markers, opened_by(prompt, self.markers))
 
-    def _no_room(self, what: str) -> Failure:
-        return Failure(
-            "context", f"the model takes {self.prompts.length} tokens, no room for {what}"
-        )
-
 
 def _all(rows: Sequence[Row | None]) -> list[Row]:
     return [row for row in rows if row is not None]
 
 
-def _by_continuation(rows: Sequence[Row], scores: Sequence[Score]) -> Scored:
+def by_continuation(rows: Sequence[Row], scores: Sequence[Score]) -> Scored:
+    """Make a reply of rows that are one continuation each."""
     return Scored(
         tuple(score.log_likelihood for score in scores),
         tuple(score.greedy for score in scores),
@@ -105,7 +100,8 @@ def _by_continuation(rows: Sequence[Row], scores: Sequence[Score]) -> Scored:
     )
 
 
-def _as_one(rows: Sequence[Row], scores: Sequence[Score]) -> Scored:
+def as_one(rows: Sequence[Row], scores: Sequence[Score]) -> Scored:
+    """Make a reply of the windows of one text."""
     return Scored(
         (math.fsum(score.log_likelihood for score in scores),),
         (all(score.greedy for score in scores),),

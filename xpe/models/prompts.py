@@ -13,7 +13,7 @@ from typing import Any, assert_never
 from xpe.errors import ConfigError, retrieves_nothing
 from xpe.models.planning import Need, as_text
 from xpe.models.windows import Row, at_border, fitted, from_nothing, rolling_rows, split_pair
-from xpe.types import Generate, LogLikelihood, Message, Prompt, Request, Retrieve, Rolling
+from xpe.types import Failure, Generate, LogLikelihood, Message, Prompt, Request, Retrieve, Rolling
 
 log = logging.getLogger(__name__)
 
@@ -224,6 +224,10 @@ class Prompts:
             self._kept(tokens or [self.prefix], self.length - request.max_tokens)
             for tokens, request in zip(self.encode(texts), requests, strict=True)
         ]
+
+    def no_room(self, what: str) -> Failure:
+        """Return the reply to a request that does not fit into L tokens."""
+        return Failure("context", f"the model takes {self.length} tokens, no room for {what}")
 
     @staticmethod
     def _kept(tokens: Sequence[int], room: int) -> Row | None:
