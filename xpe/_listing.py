@@ -20,15 +20,38 @@ def ls(words: Sequence[str]) -> int:
     for word in words:
         if word not in LISTS:
             raise unknown("list", word, LISTS)
-    for number, word in enumerate(words or LISTS):
+    lists = LISTS if words else {**LISTS, "tasks": _short_tasks}
+    for number, word in enumerate(words or lists):
         print(f"{'' if number == 0 else chr(10)}{word}:")
-        for line in _aligned(list(LISTS[word]())):
+        for line in _aligned(list(lists[word]())):
             print(f"  {line}")
     return 0
 
 
 def _chosen_by(group: str) -> Callable[[], Iterable[Sequence[str]]]:
     return lambda: (_row(group, name, file) for name, file in options(group).items())
+
+
+def _tasks() -> Iterable[Sequence[str]]:
+    yield from _chosen_by("task")()
+    yield from ((name, f"lm_eval {kind}", "", "") for name, kind in _of_library())
+
+
+def _short_tasks() -> Iterable[Sequence[str]]:
+    """List ours; those of an installed lm_eval are too many to come unasked."""
+    yield from _chosen_by("task")()
+    if number := sum(1 for _ in _of_library()):
+        yield f"({number:,} more of lm_eval: xpe ls tasks)", "", "", ""
+
+
+def _of_library() -> Iterable[tuple[str, str]]:
+    """Yield name and kind of each task, group and tag of the installed lm_eval."""
+    from xpe.tasks.lm_eval.index import index_of, library
+
+    folder = library()
+    if folder is not None:
+        index = index_of([folder])
+        yield from ((name, index.entries[name].kind) for name in index.names)
 
 
 def _evaluators() -> Iterable[Sequence[str]]:
@@ -45,7 +68,7 @@ def _metrics() -> Iterable[Sequence[str]]:
 
 LISTS: dict[str, Callable[[], Iterable[Sequence[str]]]] = {
     "models": _chosen_by("model"),
-    "tasks": _chosen_by("task"),
+    "tasks": _tasks,
     "evaluators": _evaluators,
     "metrics": _metrics,
 }
@@ -84,4 +107,6 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _width(text: str) -> int:
     """Return the columns that a terminal gives to a text; wide characters take two."""
+    if text.isascii():
+        return len(text)
     return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)

@@ -34,6 +34,11 @@ COMMANDS = {
     "rescore": Command(
         "xpe.rescore:rescore_command", "rescore RUN [KEY=VALUE …]", "score a run's replies again"
     ),
+    "export": Command(
+        "xpe.export:export_command",
+        "export lm_eval RUN [output=FOLDER]",
+        "the files that lm-evaluation-harness would write",
+    ),
     "compare": Command(
         "xpe._compare:compare_command", "compare RUN RUN …", "differences, paired by document"
     ),

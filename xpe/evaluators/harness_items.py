@@ -78,10 +78,15 @@ def text_item(name: str, settings: Mapping[str, Any], gold: Any, result: Any) ->
 
 
 def _match(gold: Any, result: Any, settings: Mapping[str, Any]) -> float:
-    """Share of the results, one or a list, that equal the gold once both are cleaned."""
-    results = result if isinstance(result, list) else [result]
-    hits = [_same(gold, one, settings) for one in results]
+    """Share of the results, one or nested lists of them, that equal the gold once cleaned."""
+    hits = [_same(gold, one, settings) for one in _flat(result)]
     return sum(hits) / len(hits) if hits else 0.0
+
+
+def _flat(result: Any) -> list[Any]:
+    if not isinstance(result, (list, tuple)):
+        return [result]
+    return [one for inner in result for one in _flat(inner)]
 
 
 def _same(gold: Any, result: Any, settings: Mapping[str, Any]) -> bool:

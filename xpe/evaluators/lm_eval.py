@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pydantic.dataclasses import dataclass
 
-from xpe.data.code import Function, as_function
+from xpe.data.code import Function, as_function, is_named
 from xpe.errors import ConfigError
 from xpe.evaluators.base import TextEvaluator
 from xpe.evaluators.harness_items import PASSED_ON, choice_items, text_item
@@ -33,7 +33,7 @@ from xpe.metrics.aggregations import Aggregation, OfList
 from xpe.metrics.views import references_of
 from xpe.registry import STRICT
 from xpe.text.filters import Applied, Filter, Filtered, filtered, get_filter
-from xpe.types import Answer, Generated, Items, Kind, Mean, Measured, Metric, Scored
+from xpe.types import Answer, Generated, Items, Kind, Mean, Measured, Metric, Sample, Scored
 
 logger = logging.getLogger(__name__)
 
@@ -97,8 +97,7 @@ class HarnessMetrics(TextEvaluator):
         super().__post_init__()
         _ = self._entries, self._pipeline
         if self.output_type != "generate_until" and not all(
-            step["kind"] in ("take_first", "custom")
-            or as_function(step["kind"]) is not step["kind"]
+            is_named(step["kind"]) or step["kind"] in ("take_first", "custom")
             for step in self.filters
         ):
             raise ConfigError(
@@ -116,12 +115,19 @@ class HarnessMetrics(TextEvaluator):
     def metrics_of(self, columns: Sequence[str]) -> Sequence[Metric]:
         """Return the metrics of the list, and those that functions gave beside them."""
         given = {name.removesuffix(_SEEN) for name in columns if name.endswith(_SEEN)}
-        functions = [entry for entry in self._entries.values() if entry.make is not None]
-        source = functions[0] if len(functions) == 1 and not self.process_results else None
         others = sorted(given - self._entries.keys())
-        hidden = {e.name for e in functions if source and e.name not in given and others}
+        source = self._source
+        hidden = {source.name} - given if source and others else set()
         listed = [metric for metric in self.metrics if metric.name not in hidden]
         return (*listed, *(self._metric(name, source) for name in others))
+
+    @property
+    def _source(self) -> Entry | None:
+        """The only function among the metrics: what it gives under other names is aggregated
+        as it is.
+        """
+        functions = [entry for entry in self._entries.values() if entry.make is not None]
+        return functions[0] if len(functions) == 1 and self.process_results is None else None
 
     @cached_property
     def _entries(self) -> Mapping[str, Entry]:
@@ -185,20 +191,30 @@ class HarnessMetrics(TextEvaluator):
 
     def measure(self, answer: Answer) -> Measured:
         """Measure what the filters leave; what a function fails on, or is no number, is invalid."""
-        results = self._results(answer)
+        results = self.results(answer)
         if results is None:
             return {"invalid": 1}
         try:
-            columns = self._columns(answer, results.value)
+            columns = self._columns(self._items(answer, results.value))
         except ConfigError:
             raise
         except Exception as error:  # noqa: BLE001 - the code of a task may raise anything
-            logger.warning("%s %s: document %d cannot be scored: %s: %s", answer.sample.task,
-                           self.filter, answer.sample.doc_id, type(error).__name__, error)  # fmt: skip
+            place = answer.sample.task, self.filter, answer.sample.doc_id
+            said = type(error).__name__, error
+            logger.warning("%s %s: document %d cannot be scored: %s: %s", *place, *said)
             return {"invalid": 1}
         if not all(math.isfinite(v) for v in columns.values() if isinstance(v, (int, float))):
             return {"invalid": 1}
         return {**columns, "unparsed": 1} if results.missed else columns
+
+    def items(self, answer: Answer) -> Mapping[str, Any]:
+        """Return the item of each metric, as the harness logs it; none for what has no answer.
+
+        Raises whatever a function of the task raises.
+        """
+        results = self.results(answer)
+        found = {} if results is None else self._items(answer, results.value)
+        return {name: items[0] if len(items) == 1 else items for name, items in found.items()}
 
     def judge_text(self, prediction: str, reference: Mapping[str, Any]) -> Measured:
         """Measure a text against `reference["answer"]["value"]`, one text or several."""
@@ -227,7 +243,7 @@ class HarnessMetrics(TextEvaluator):
             settings.setdefault("longest_first", self.compat is None)
         return get_filter(str(kind), **settings)
 
-    def _results(self, answer: Answer) -> Filtered | None:
+    def results(self, answer: Answer) -> Filtered | None:
         """Return what each request left after the filters, in the harness's form."""
         replies = [e.reply for e in answer.exchanges if e.request.to == "model"]
         if self.output_type == "generate_until":
@@ -242,55 +258,49 @@ class HarnessMetrics(TextEvaluator):
         pairs = [p for r in scored for p in zip(r.log_likelihoods, r.greedy, strict=True)]
         return Filtered(pairs) if pairs else None
 
-    def _columns(self, answer: Answer, results: list[Any]) -> dict[str, Any]:
-        if self.process_results is not None:
-            given = self.process_results(dict(answer.sample.doc), results)
-            return self._of_items({str(name): item for name, item in given.items()})
-        if self.output_type == "generate_until":
-            return self._of_text(answer, results[0])
-        if self.output_type == "multiple_choice" and self.compat:
-            texts = [str(c["text"]) for c in answer.sample.reference.get("choices") or ()]
-            return self._of_items(
-                choice_items(tuple(self._entries), results, texts, answer.sample.target)
-            )
-        view = view_of(answer, self.output_type)
-        if view is None:
-            return {"invalid": 1}
-        return self._of_items(
-            {
-                name: entry.registered.items(view)[0]  # settings are for texts only
-                for name, entry in self._entries.items()
-                if entry.registered is not None
-            }
-        )
-
-    def _of_items(self, items: Mapping[str, Any]) -> dict[str, Any]:
+    def _columns(self, items: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
         """Return the columns of items; those that no entry names are averaged."""
-        functions = self.process_results is not None
+        source = self._source
         columns: dict[str, Any] = {}
-        for name, item in items.items():
-            entry = self._entries.get(name)
+        for name, several in items.items():
+            entry = self._entries.get(name) or source
             aggregation = entry.aggregation if entry else get_aggregation("mean")
-            columns |= aggregation.measured(name, [item])
-            if functions:
+            columns |= aggregation.measured(name, several)
+            if self.process_results is not None or (entry and entry.make):
                 columns[f"{name}{_SEEN}"] = 1
         return columns
 
-    def _of_text(self, answer: Answer, result: Any) -> dict[str, Any]:
-        sample = answer.sample
-        columns: dict[str, Any] = {}
-        for entry in self._entries.values():
+    def _items(self, answer: Answer, results: list[Any]) -> dict[str, list[Any]]:
+        """Return the items of each metric: one, or one a repeat."""
+        if self.process_results is not None:
+            given = self.process_results(dict(answer.sample.doc), results)
+            return {str(name): [item] for name, item in given.items()}
+        if self.output_type == "generate_until":
+            return self._text_items(answer.sample, results[0])
+        if self.output_type == "multiple_choice" and self.compat:
+            texts = [str(c["text"]) for c in answer.sample.reference.get("choices") or ()]
+            found = choice_items(tuple(self._entries), results, texts, answer.sample.target)
+            return {name: [item] for name, item in found.items()}
+        view = view_of(answer, self.output_type)
+        return {
+            name: entry.registered.items(view)  # settings are for texts only
+            for name, entry in self._entries.items()
+            if entry.registered is not None and view is not None
+        }
+
+    def _text_items(self, sample: Sample, result: Any) -> dict[str, list[Any]]:
+        found: dict[str, list[Any]] = {}
+        for name, entry in self._entries.items():
             if entry.make is not None:
-                columns |= self._of_function(entry, sample.target, result)
+                found |= _given(entry, sample.target, result)
             elif self.compat or entry.registered is None or not entry.plain:
-                item = text_item(entry.name, entry.settings, sample.target, result)
-                columns |= entry.aggregation.measured(entry.name, [self._spoken(entry, item)])
+                item = text_item(name, entry.settings, sample.target, result)
+                found[name] = [self._spoken(entry, item)]
             else:
                 values = result if isinstance(result, list) else [result]
                 view = Texts(tuple(map(str, values)), references_of(sample))
-                items = entry.registered.items(view, **entry.settings)
-                columns |= entry.aggregation.measured(entry.name, items)
-        return columns
+                found[name] = entry.registered.items(view, **entry.settings)
+        return found
 
     def _spoken(self, entry: Entry, item: Any) -> Any:
         """Say that the harness takes every text for English, whatever it is."""
@@ -302,20 +312,17 @@ class HarnessMetrics(TextEvaluator):
         several = [str(r) for r in references] if isinstance(references, list) else [references]
         return Pair(several, str(prediction), "en" if self.compat else "auto")
 
-    def _of_function(self, entry: Entry, gold: Any, result: Any) -> dict[str, Any]:
-        """Call a task's own metric; a mapping gives several metrics at once."""
-        gold = gold if isinstance(gold, list) or isinstance(result, list) else str(gold)
-        call: Callable[..., Any] = entry.make.resolved if entry.make else dict
-        try:
-            found = call(references=[gold], predictions=[result], **entry.settings)
-        except TypeError:
-            found = call([gold, result])
-        items = found if isinstance(found, Mapping) else {entry.name: found}
-        columns: dict[str, Any] = {}
-        for name, item in items.items():
-            columns |= entry.aggregation.measured(str(name), [item])
-            columns[f"{name}{_SEEN}"] = 1
-        return columns
+
+def _given(entry: Entry, gold: Any, result: Any) -> dict[str, list[Any]]:
+    """Call a task's own metric; a mapping gives several metrics at once."""
+    gold = gold if isinstance(gold, list) or isinstance(result, list) else str(gold)
+    call: Callable[..., Any] = entry.make.resolved if entry.make else dict
+    try:
+        found = call(references=[gold], predictions=[result], **entry.settings)
+    except TypeError:
+        found = call([gold, result])
+    items = found if isinstance(found, Mapping) else {entry.name: found}
+    return {str(name): [item] for name, item in items.items()}
 
 
 @plain_dataclass(frozen=True)

@@ -108,7 +108,7 @@ def _of_folder(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         found = {}
     if found.get("signature") != signature:
-        found = {"signature": signature, **_parsed(folder, files)}
+        found = {"signature": signature, **_parsed(files)}
         _keep(kept, found)
     return found
 
@@ -125,7 +125,7 @@ def _files(folder: str) -> Iterator[tuple[str, int, int]]:
                 yield entry.path, status.st_mtime_ns, status.st_size
 
 
-def _parsed(folder: Path, files: Sequence[tuple[str, int, int]]) -> dict[str, Any]:
+def _parsed(files: Sequence[tuple[str, int, int]]) -> dict[str, Any]:
     read: dict[Path, Mapping[str, Any]] = {}
 
     def once(path: Path) -> Mapping[str, Any]:

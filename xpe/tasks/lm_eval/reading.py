@@ -63,8 +63,8 @@ class _Outline(_LOADER):  # type: ignore[misc]
     folder: Path
 
 
-_Named.add_constructor("!function", lambda self, node: named(str(node.value), self.folder))
-_Outline.add_constructor("!function", lambda self, node: True)
+_Named.add_constructor("!function", lambda loader, node: named(str(node.value), loader.folder))
+_Outline.add_constructor("!function", lambda _loader, _node: True)
 
 
 def _merged(
