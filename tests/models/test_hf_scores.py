@@ -208,7 +208,9 @@ def test_memory_halves_the_batch(smol: SmolLM2, ask: Any, monkeypatch: pytest.Mo
         return forward(self, lead, tries)
 
     monkeypatch.setattr(Scorer, "_forward", scarce)
+    before = smol.environment["out_of_memory_splits"]
     halved = ask(smol, *requests)
+    assert smol.environment["out_of_memory_splits"] == before + 2
     assert sizes[0] == 5
     for one, other in zip(halved, whole, strict=True):
         assert one.log_likelihoods == pytest.approx(other.log_likelihoods, abs=1e-3)

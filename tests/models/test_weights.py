@@ -103,7 +103,7 @@ def test_a_folder_that_transformers_refuses(folder: Path) -> None:
 
 def test_a_missing_template_file(folder: Path) -> None:
     """A chat template that is no Jinja text is taken for a path."""
-    from xpe.models.causal import _template
+    from xpe.models.tokenized import _template
 
     with pytest.raises(ConfigError, match="no readable file"):
         _template(str(folder / "chat.jinja"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from xpe.types import Failure
@@ -17,26 +18,33 @@ Result = TypeVar("Result")
 _SIGNS = ("out of memory", "can't allocate memory", "cannot allocate memory", "alloc_failed")
 
 
-def halving(
-    run: Callable[[Sequence[Item]], Sequence[Result]], items: Sequence[Item]
-) -> list[Result | Failure]:
-    """Run all items at once; where memory runs out, each half, down to single items.
+@dataclass
+class Halving:
+    """Runs all items at once; where memory runs out, each half, down to single items.
 
-    An item that does not fit alone gives a Failure of kind `memory`. Other errors pass.
+    An item that does not fit alone gives a Failure of kind `memory`. Other errors pass. `splits`
+    counts how often memory ran out: the last digits of the results depend on it.
     """
-    try:
-        return list(run(items))
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        message = f"not enough memory for this request alone: {error}"
-    # Out of the handler: the traceback no longer holds the tensors of the failed try.
-    free()
-    if len(items) == 1:
-        return [Failure("memory", message)]
-    log.warning("out of memory with %d requests at once; trying half of them", len(items))
-    middle = len(items) // 2
-    return halving(run, items[:middle]) + halving(run, items[middle:])
+
+    splits: int = 0
+
+    def __call__(
+        self, run: Callable[[Sequence[Item]], Sequence[Result]], items: Sequence[Item]
+    ) -> list[Result | Failure]:
+        try:
+            return list(run(items))
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            message = f"not enough memory for this request alone: {error}"
+        # Out of the handler: the traceback no longer holds the tensors of the failed try.
+        free()
+        self.splits += 1
+        if len(items) == 1:
+            return [Failure("memory", message)]
+        log.warning("out of memory with %d requests at once; trying half of them", len(items))
+        middle = len(items) // 2
+        return self(run, items[:middle]) + self(run, items[middle:])
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xpe.models.heads import Tap, cached, header_cache
-from xpe.models.memory import halving
+from xpe.models.memory import Halving
 from xpe.models.planning import dealt, header_length
 from xpe.models.tries import Trie, packed
 from xpe.models.windows import Row
@@ -56,6 +56,7 @@ class Scorer:
     budget: int
     shares: bool = True
     plain_head: bool = True
+    halving: Halving = field(default_factory=Halving)
     _header: tuple[tuple[int, ...], Any] | None = field(default=None, init=False)
 
     def scores(self, groups: Sequence[Sequence[Row]]) -> list[list[Score | Failure]]:
@@ -74,7 +75,7 @@ class Scorer:
         found: list[list[Score | Failure]] = [[NOTHING] * len(group) for group in groups]
         order = sorted(range(len(items)), key=lambda i: -len(tries[i].tokens))
         for batch in dealt([len(tries[i].tokens) for i in order], self.budget, order):
-            scores_of = halving(partial(self._forward, lead), [tries[i] for i in batch])
+            scores_of = self.halving(partial(self._forward, lead), [tries[i] for i in batch])
             for i, scores in zip(batch, scores_of, strict=True):
                 g, rows = items[i]
                 for r, score in zip(rows, self._each(scores, len(rows)), strict=True):
@@ -158,12 +159,15 @@ class Scorer:
 
         if not any(trie.branches for trie in tries):
             return None
-        seen = np.ones((len(tries), 1, width, header + width), dtype=np.bool_)
+        model = self.model
+        shape = (len(tries), 1, width, header + width)
+        mask = torch.zeros(shape, dtype=model.dtype, device=model.device)
         for b, trie in enumerate(tries):
-            seen[b, 0, :, header:] = trie.visible(width)
-        hidden = torch.from_numpy(~seen).to(self.model.device)
-        mask = torch.zeros(hidden.shape, dtype=self.model.dtype, device=hidden.device)
-        return mask.masked_fill_(hidden, torch.finfo(self.model.dtype).min)
+            seen = trie.visible(width)
+            # In place: for a long context each copy of this square would show in the peak.
+            hidden = torch.from_numpy(np.logical_not(seen, out=seen)).to(model.device)
+            mask[b, 0, :, header:].masked_fill_(hidden, torch.finfo(model.dtype).min)
+        return mask
 
     def _cache(self, lead: tuple[int, ...]) -> Any:
         """Return the keys and values of the header, computed when it is not the last one."""
