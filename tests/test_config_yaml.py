@@ -21,6 +21,7 @@ TASK_OF_KIND = {
     "generation": "translation_zh_en",
     "multiple_choice": "capitals_en",
     "perplexity": "perplexity_en",
+    "tool_call": "tool_call",
 }
 
 

@@ -59,6 +59,14 @@ def test_key_covers_what_decides_the_reply(tmp_path: Path, other: Asked) -> None
     assert len(model.asked) == 2
 
 
+def test_a_model_that_waits_gives_the_others_their_turn(tmp_path: Path) -> None:
+    """A judge has nothing to do until the model has answered; it must not be waited for."""
+    with Store(tmp_path / "s.sqlite") as store:
+        replies = StoredModel(StreamingModel(), store).reply([None, ask(0), None])
+
+        assert [got if got is None else got[0] for got in replies] == [None, ask(0), None]
+
+
 def test_key_covers_the_model(tmp_path: Path) -> None:
     """One model's replies are not served as another's."""
     other = StreamingModel(name="other")

@@ -18,6 +18,7 @@ from xpe.config import RunConfig, dump, fingerprint
 from xpe.data.cache import cache_dir, runs_dir
 from xpe.document import Facts, document, git_hash
 from xpe.live import LiveMetrics
+from xpe.models.warm import taken
 from xpe.pipeline import Run, evaluate
 from xpe.plots import forest
 from xpe.progress import Progress
@@ -107,10 +108,11 @@ def _job(job: _Job) -> dict[str, Any]:
     plain = dump(config)
     _write_config(job, plain)
     seed_globals(config.seed)
-    data = _checked(config)
     with ExitStack() as stack:
+        parts = stack.enter_context(taken(config.models))
+        data = _checked(config, parts)
         store = stack.enter_context(Store(folder / CHECKPOINT))
-        models = _models(job, store, stack, data)
+        models = _models(job, parts, store, stack, data)
         tracking = _Tracking(config.tracking, store)
         stack.callback(tracking.fail_if_open)
         tracking.begin(folder.name, plain, _tags(job.fingerprint, data))
@@ -127,7 +129,7 @@ def _job(job: _Job) -> dict[str, Any]:
         result = _watched(made, job, store)
         seconds = time.monotonic() - clock
         facts = Facts(plain, started, seconds, job.fingerprint, data)
-        found = document(result, config.models, facts)
+        found = document(result, parts, facts)
         _write(result, found, folder, store)
         store["finished"] = True
         show_table(found, console)
@@ -142,21 +144,21 @@ def _job(job: _Job) -> dict[str, Any]:
 # --- before ----------------------------------------------------------------------------------
 
 
-def _checked(config: RunConfig) -> dict[str, tuple[str, str]]:
+def _checked(config: RunConfig, models: Mapping[str, Model]) -> dict[str, tuple[str, str]]:
     """Check models and data before anything loads; return source and digest by task."""
-    for model in config.models.values():
+    for model in models.values():
         check = getattr(model, "check", None)
         if check is not None:
             check()
-    _check_log_likelihoods(config)
+    _check_log_likelihoods(config, models["model"])
     for task in config.leaves:
         task.check()
     return {task.name: (task.source, task.digest) for task in config.leaves}
 
 
-def _check_log_likelihoods(config: RunConfig) -> None:
+def _check_log_likelihoods(config: RunConfig, model: Model) -> None:
     """Let a model that may not be able to give log likelihoods say so, if a task wants them."""
-    check = getattr(config.model, "check_log_likelihoods", None)
+    check = getattr(model, "check_log_likelihoods", None)
     wanted = {getattr(task, "output_type", "") for task in config.leaves} & LIKELIHOODS
     if check is not None and wanted:
         check(whole_texts="loglikelihood_rolling" in wanted)
@@ -169,7 +171,11 @@ def _write_config(job: _Job, plain: Mapping[str, Any]) -> None:
 
 
 def _models(
-    job: _Job, store: Store, stack: ExitStack, data: Mapping[str, tuple[str, str]]
+    job: _Job,
+    models: Mapping[str, Model],
+    store: Store,
+    stack: ExitStack,
+    data: Mapping[str, tuple[str, str]],
 ) -> dict[str, Model]:
     """Wrap each model by the store, once the store is known to belong to this run."""
     config = job.config
@@ -179,11 +185,8 @@ def _models(
     if config.store.kind == "cache":
         replies = stack.enter_context(Store(cache_dir() / "replies.sqlite"))
     wrapped: dict[str, Model] = {}
-    for name, model in config.models.items():
+    for name, model in models.items():
         store.expect(f"{name}'s identity", model.identity)
-        close = getattr(model, "close", None)
-        if close is not None:
-            stack.callback(close)
         # Recorded outputs are told apart by document, which is not part of a reply's key.
         recorded = getattr(model, "recorded", False)
         wrapped[name] = model if recorded else StoredModel(model, replies)

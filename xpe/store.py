@@ -144,8 +144,7 @@ class StoredModel:
                 self._store.keep([(self._key(got[0]), got[1])])
             while known:
                 yield known.pop()
-            if got is not None:
-                yield got
+            yield got  # None too: the others have to get their turn
         yield from known
 
     def _by_batch(

@@ -1,0 +1,151 @@
+"""Whole runs of conversations with tools: a scripted server is model and judge at once."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from xpe.config import compose
+from xpe.launch import launch
+from xpe.rescore import rescore
+from xpe.tasks.tool_call import ToolCall
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
+from fake_server import FakeServer, Said, chat
+
+VERDICT = json.dumps(
+    dict.fromkeys(
+        ("content_accuracy", "completeness", "expression_quality", "format_consistency"), 9
+    )
+)
+
+
+class Script:
+    """Answers each pair of the shipped file right, by the messages that it is asked with."""
+
+    def __init__(self, task: ToolCall, broken: Any = lambda call: False) -> None:
+        self.right: dict[str, Any] = {}
+        self.broken = broken
+        for conversation in task.conversations.values():
+            for pair in conversation.pairs:
+                turn = conversation.turns[pair.at]
+                request = task.request(conversation, pair)
+                self.right[json.dumps(request.prompt)] = (pair.kind, turn)
+
+    def __call__(self, call: Any) -> Said:
+        if call.method == "GET":
+            return Said({"data": []})
+        if self.broken(call):
+            return Said({"error": {"message": "out of order"}}, status=500)
+        if "response_format" in call.body:
+            return Said(chat(VERDICT))
+        kind, turn = self.right[json.dumps(call.body["messages"])]
+        if kind == 3:
+            return Said(chat(turn.text))
+        made = [
+            {
+                "id": f"c{n}",
+                "type": "function",
+                "function": {
+                    "name": one.name,
+                    "arguments": json.dumps(one.arguments, ensure_ascii=False),
+                },
+            }
+            for n, one in enumerate(turn.calls)
+        ]
+        if "tools" in call.body:
+            return Said(chat(None, finish="tool_calls", tool_calls=made))
+        texts = (json.dumps(one._asdict(), ensure_ascii=False) for one in turn.calls)
+        return Said(chat("\n".join(f"<tool_call>{text}</tool_call>" for text in texts)))
+
+
+@pytest.fixture
+def go(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Run the shipped conversations against a script; gives exit code, folder and calls."""
+    monkeypatch.setenv("XPE_CACHE_DIR", str(tmp_path / "cache"))
+
+    def run(name: str, *overrides: str, style: str = "prompt", broken: Any = lambda call: False):
+        task = ToolCall(name="tool_call", data="shipped:tool_call.json", tool_style=style)
+        with FakeServer(Script(task, broken)) as server:
+            typed = [
+                *("experiment=tool_call", "tracking=none", "stats.bootstrap_iters=200"),
+                *("model=openai", "model.model=m", "model.api_key_env=null"),
+                *("judge=openai", "judge.model=j", "judge.api_key_env=null"),
+                *(f"model.base_url={server.url}", f"judge.base_url={server.url}"),
+                *("model.backoff=0.001", "judge.backoff=0.001"),
+                *(f"task.tool_call.tool_style={style}", *overrides),
+            ]
+            folder = tmp_path / name
+            folder.mkdir(exist_ok=True)
+            return launch(compose(typed), folder, typed), folder, server.posts
+
+    return run
+
+
+@pytest.mark.parametrize("style", ["prompt", "native"])
+def test_a_whole_run_gives_the_documented_metrics(go, style: str) -> None:
+    """126 pairs, 46 verdicts, 32 retrievals; scoring the files again gives the same bytes."""
+    code, folder, posts = go("run", style=style)
+    found = json.loads((folder / "results.json").read_text())
+    metrics = found["results"]["tool_call"]
+    live = json.loads((folder / "realtime_metrics.json").read_text())["tasks"]["tool_call"]
+
+    assert code == 0
+    assert Counter(call.body["model"] for call in posts) == {"m": 126, "j": 46}
+    assert metrics["overall.accuracy"]["value"] == 1.0
+    assert metrics["overall.precision@1"]["ci"] == [1.0, 1.0]
+    assert metrics["recall_metrics.recall_rate"]["value"] == 1.0
+    assert metrics["pair2_consider_recall.accuracy"]["value"] == 1.0
+    assert metrics["pair3.answer_score"]["value"] == pytest.approx(0.9)
+    assert metrics["overall.total"]["value"] == 126
+    assert live["answered"] == 44
+    assert live["metrics"]["overall.answer_score"]["value"] == pytest.approx(0.9)
+    assert not list(folder.glob("*.sqlite*"))
+    again = rescore(folder).tasks["tool_call"].estimates
+    assert {name: one.value for name, one in again.items()} == {
+        name: one["value"] for name, one in metrics.items()
+    }
+
+
+def test_failures_are_named_and_leave_the_rest_alone(go) -> None:
+    """The judge and the model fail now and then; each is counted where it belongs and logged."""
+
+    def broken(call: Any) -> bool:
+        text = json.dumps(call.body["messages"], ensure_ascii=False)
+        return ("NVDA" in text and call.body["model"] == "j") or (
+            "shakshuka" in text and len(call.body["messages"]) == 4
+        )
+
+    code, folder, posts = go("run", broken=broken)
+    metrics = json.loads((folder / "results.json").read_text())["results"]["tool_call"]
+    log = (folder / "evaluation.log").read_text()
+
+    assert code == 3
+    assert metrics["pair3.answer_score"]["n_failed"] == 1
+    assert metrics["pair3.answer_score"]["value"] == pytest.approx(0.9)
+    assert metrics["pair2.accuracy"]["n_failed"] == 1
+    assert metrics["pair2.accuracy"]["value"] == 1.0
+    assert metrics["pair1.accuracy"]["n_failed"] == 0
+    assert not metrics["pair1.accuracy"]["partial"]
+    assert len(posts) == 126 + 46 + 2 * 3
+    assert log.count("to judge failed: server") == 1
+    assert log.count("to model failed: server") == 1
+
+
+def test_a_file_of_ones_own(go, tmp_path: Path) -> None:
+    """`task.tool_call.data=FILE` is what is evaluated, and what is searched."""
+    shipped = ToolCall(name="t", data="shipped:tool_call.json")
+    records = [dict(shipped.documents[n]) for n in (0, 1)]
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(records), encoding="utf-8")
+    _, folder, posts = go("run", f"task.tool_call.data={path}")
+    found = json.loads((folder / "results.json").read_text())
+
+    assert found["results"]["tool_call"]["total_conversations"]["value"] == 2
+    assert found["environment"]["retrieval"]["tools"] == 11
+    assert len(posts) == 8
