@@ -29,6 +29,7 @@ from xpe._overrides import parsed, quoted
 from xpe.config import compose, dump, finish, tracker_of
 from xpe.data.cache import runs_dir
 from xpe.errors import OutputError, XpeError
+from xpe.models.warm import kept
 from xpe.tracking import PARENT
 
 log = logging.getLogger(__name__)
@@ -93,7 +94,8 @@ def run(words: Sequence[str]) -> int:
     _codes.clear()
     _sweeps.clear()
     try:
-        _through_hydra(words, args.overrides, texts)
+        with kept():
+            _through_hydra(words, args.overrides, texts)
     finally:
         for sweep in _sweeps:
             sweep.close()

@@ -294,7 +294,7 @@ def test_a_turn_that_waits_for_a_reply(model: Vllm) -> None:
 
     for got in model.reply(source()):
         if got is not None:
-            done.append(got[1].text)
+            done += [got[1].text]
     assert len(done) == 3
 
 
