@@ -24,6 +24,7 @@ from xpe.types import (
 )
 
 Line = Mapping[str, Any]
+_KEYS = frozenset({"doc_id", "doc", "target", "arguments", "resps", "filter", "metrics"})
 
 
 def lines_of(path: Path) -> Iterator[tuple[Line, str]]:
@@ -46,15 +47,19 @@ def lines_of(path: Path) -> Iterator[tuple[Line, str]]:
                     not isinstance(line, dict)
                     or not {"doc_id", "resps", "arguments"} <= line.keys()
                 ):
-                    raise DataFileError(
-                        f"{where}: expected a sample of lm-evaluation-harness with doc_id, "
-                        "arguments and resps"
+                    raise DataFileError(  # noqa: TRY301
+                        f"{where}: expected a sample of lm-evaluation-harness "
+                        f"with {', '.join(sorted(_KEYS))}"
                     )
                 yield line, where
     except DataFileError:
         raise
     except OSError as error:
         raise DataFileError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _is_sample(line: Any) -> bool:
+    return isinstance(line, dict) and line.keys() >= _KEYS
 
 
 def answer_of(line: Line, task: str, where: str) -> Answer:

@@ -83,7 +83,7 @@ class Function:
         UnknownNameError
             If it does not; names the nearest.
         """
-        names = () if self.file is None else _defined_in(self.file)
+        names = () if self.file is None else _read(self.file, _changed(self.file))[1]
         if names and self.function not in names and "*" not in names:
             close = nearest(self.function, names)
             hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
@@ -180,12 +180,25 @@ def _module_name(file: Path) -> str:
     return f"xpe_task_code_{hashlib.sha256(str(file).encode()).hexdigest()[:16]}"
 
 
-@lru_cache(maxsize=4096)
 def _digest(path: str) -> str:
+    return _read(path, _changed(path))[0]
+
+
+def _changed(path: str) -> int:
     try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        return Path(path).stat().st_mtime_ns
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+
+
+@lru_cache(maxsize=4096)
+def _read(path: str, _changed: int) -> tuple[str, frozenset[str]]:
+    """Return digest and defined names of a file, once for as long as it stays the same."""
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    return hashlib.sha256(content).hexdigest(), _defined_in(path, content)
 
 
 @lru_cache(maxsize=256)
@@ -196,12 +209,11 @@ def _importable(module: str) -> bool:
         return False
 
 
-@lru_cache(maxsize=1024)
-def _defined_in(path: str) -> frozenset[str]:
+def _defined_in(path: str, content: bytes) -> frozenset[str]:
     """Return the names that a file defines; `*` if it may define others, too."""
     try:
-        tree = ast.parse(Path(path).read_bytes())
-    except (OSError, SyntaxError, ValueError) as error:
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError) as error:
         raise ConfigError(f"{path} is not a readable Python file: {error}") from error
     names: set[str] = set()
     for node in ast.walk(tree):

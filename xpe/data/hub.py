@@ -81,10 +81,10 @@ def read_file(file: Path) -> Documents:
         raise DataFileError(f"{file}: no reader for .{ending}; known: {', '.join(_BUILDERS)}")
     more = {"sep": "\t"} if ending == "tsv" else {}
     try:
-        found = datasets.load_dataset(_BUILDERS[ending], data_files={"all": str(file)}, **more)
+        found = datasets.load_dataset(_BUILDERS[ending], data_files={"rows": str(file)}, **more)
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
         raise DataFileError(f"{file}: cannot be read as .{ending} ({error})") from error
-    made = _documents(found, "all", label=file.name, place=str(file.resolve()), revision="")
+    made = _documents(found, "rows", label=file.name, place=str(file.resolve()), revision="")
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     return replace(made, label=file.name, digest=digest, identity=str(file.resolve()))
 

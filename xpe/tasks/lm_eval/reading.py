@@ -45,9 +45,17 @@ def outline(path: Path) -> Mapping[str, Any]:
     return _read(path, _Outline)
 
 
-@lru_cache(maxsize=1024)
 def known_contents(path: Path) -> Mapping[str, Any]:
-    """Read as `contents` does, once: thousands of tasks include the same few files."""
+    """Read as `contents` does, once for as long as the file stays the same."""
+    try:
+        status = path.stat()
+    except OSError:
+        return contents(path)
+    return _known(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=1024)
+def _known(path: Path, _changed: int, _size: int) -> Mapping[str, Any]:
     return contents(path)
 
 

@@ -1,0 +1,305 @@
+"""Tasks in the harness's format: how files, names, groups and functions are read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from xpe.config import compose, dump, finish
+from xpe.errors import ConfigError, DataFileError, UnknownNameError, XpeError
+from xpe.tasks.lm_eval.index import index_of
+from xpe.tasks.lm_eval.reading import known_contents, merged, outline
+
+BASE = """\
+dataset_path: json
+dataset_kwargs: {{data_files: {{test: "{data}", train: "{data}"}}}}
+test_split: test
+output_type: multiple_choice
+doc_to_text: "Q: {{{{ q }}}}"
+doc_to_choice: choices
+doc_to_target: gold
+"""
+CODE = """\
+def shorter(dataset):
+    shorter.calls += 1
+    return dataset.select(range(2))
+
+
+shorter.calls = 0
+
+
+def asked(doc):
+    return doc["q"] + "!"
+"""
+FILES = {
+    "_base": BASE,
+    "one.yaml": "include: _base\ntask: one\ntag: [few, all_of_them]\nnum_fewshot: 0\n",
+    "two.yaml": "include: _base\ntask: two\ntag: few\nmetadata: {{version: 3}}\n",
+    "three.yaml": (
+        "include: _base\ntask: three\nprocess_docs: !function code.shorter\n"
+        "doc_to_text: !function code.asked\n"
+    ),
+    "both.yaml": (
+        "group: both\ngroup_alias: Both\ntask: [one, {{task: two, num_fewshot: 1}}]\n"
+        "aggregate_metric_list: {{metric: acc, weight_by_size: false}}\n"
+    ),
+    "nested.yaml": (
+        "group: nested\ntarget_delimiter: '|'\n"
+        "task:\n- group: inner\n  task: [one]\n- few\n- task: mine\n  include_nothing: 1\n"
+    ),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of task files, and a cache of its own."""
+    monkeypatch.setenv("XPE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
+    found = tmp_path / "yamls"
+    found.mkdir()
+    docs = [{"q": f"q{i}", "choices": ["a", "b", f"c{i}"], "gold": i % 3} for i in range(5)]
+    data = found / "data.jsonl"
+    data.write_text("".join(json.dumps(doc) + "\n" for doc in docs), "utf-8")
+    for name, text in FILES.items():
+        (found / name).write_text(text.format(data=data), "utf-8")
+    (found / "code.py").write_text(CODE, "utf-8")
+    return found
+
+
+def composed(folder: Path, names: str, *words: str) -> Any:
+    return compose(
+        [
+            "task=lm_eval",
+            f"task.lm_eval.names=[{names}]",
+            f"task.lm_eval.include_path={folder}",
+            "task.lm_eval.include_defaults=false",
+            "tracking=none",
+            *words,
+        ]
+    )
+
+
+# --- files -----------------------------------------------------------------------------------
+
+
+def test_includes(tmp_path: Path) -> None:
+    """Later includes override earlier, own keys win, and a file may come by two ways."""
+    texts = {
+        "a": "x: a\ny: a\nz: a\ntask_list: [t]\n",
+        "b": "include: a\ny: b\n",
+        "c": "include: a\nx: c\n",
+        "d": "include: [b, c]\nz: d\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    assert merged(tmp_path / "d", outline) == {"x": "c", "y": "a", "z": "d"}
+
+
+def test_file_that_includes_itself(tmp_path: Path) -> None:
+    """A cycle is an error that shows the way around."""
+    (tmp_path / "a").write_text("include: b\n")
+    (tmp_path / "b").write_text("include: a\n")
+    with pytest.raises(ConfigError, match="a > b > a"):
+        merged(tmp_path / "a", known_contents)
+
+
+def test_broken_files(tmp_path: Path) -> None:
+    """A missing file and one that is no YAML are named."""
+    (tmp_path / "a").write_text("include: nowhere.yaml\n")
+    (tmp_path / "b").write_text("x: [1\n")
+    with pytest.raises(DataFileError, match=r"nowhere\.yaml"):
+        merged(tmp_path / "a", outline)
+    with pytest.raises(DataFileError, match="not YAML"):
+        merged(tmp_path / "b", outline)
+
+
+def test_index_is_kept_and_renewed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unchanged folders are not parsed again; a changed file is seen."""
+    first = index_of([folder])
+    assert {name: entry.kind for name, entry in first.entries.items()} == {
+        "one": "task",
+        "two": "task",
+        "three": "task",
+        "both": "group",
+        "nested": "group",
+        "few": "tag",
+        "all_of_them": "tag",
+    }
+    assert first.entries["few"].members == ("one", "two")
+    with monkeypatch.context() as patched:
+        patched.setattr("xpe.tasks.lm_eval.index._parsed", None)
+        assert index_of([folder]) == first
+    (folder / "four.yaml").write_text("include: _base\ntask: four\n")
+    assert "four" in index_of([folder]).entries
+
+
+# --- names -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ("one", ["one"]),
+        ("one,two", ["one", "two"]),
+        ("few", ["one", "two"]),
+        ('"t*"', ["two"]),
+        ("both", ["one", "two", "both"]),
+        ("both,one", ["one", "two", "both"]),
+    ],
+)
+def test_names(folder: Path, names: str, expected: list[str]) -> None:
+    """Tasks, tags, globs and groups become tasks and groups of their own names."""
+    (folder / "three.yaml").unlink()
+    if names == "both,one":
+        pytest.raises(ConfigError, composed, folder, "both,two").match("different settings")
+    assert list(composed(folder, names).task) == expected
+
+
+def test_path_of_a_file(folder: Path) -> None:
+    """A YAML file may be named by its path, without include_path."""
+    words = ["task=lm_eval", f"task.lm_eval.names=[{folder / 'two.yaml'}]", "tracking=none"]
+    assert list(compose([*words, "task.lm_eval.include_defaults=false"]).task) == ["two"]
+
+
+def test_unknown_name(folder: Path) -> None:
+    """A misspelt name lists the nearest, not thousands."""
+    with pytest.raises(UnknownNameError, match="'three'") as caught:
+        composed(folder, "tree")
+    assert len(str(caught.value)) < 400
+
+
+def test_group(folder: Path) -> None:
+    """A group keeps alias, members and aggregates; its members get its overrides."""
+    config = composed(folder, "both")
+    group = config.groups["both"]
+    assert (group.display_name, group.tasks) == ("Both", ("one", "two"))
+    assert group.aggregate_metric_list[0].weight_by_size is False
+    assert [task.num_fewshot for task in config.leaves] == [0, 1]
+
+
+def test_nested_groups(folder: Path) -> None:
+    """Groups in place are named after the outer one; settings of a group reach its tasks."""
+    with pytest.raises(UnknownNameError, match="include_nothing"):
+        composed(folder, "nested")
+    text = (folder / "nested.yaml").read_text()
+    (folder / "nested.yaml").write_text(text[: text.index("- task: mine")])
+    config = composed(folder, "nested")
+    assert config.groups["nested"].tasks == ("nested::inner", "one", "two")
+    assert config.groups["nested::inner"].tasks == ("one",)
+    assert {task.target_delimiter for task in config.leaves} == {"|"}
+
+
+def test_settings_of_one_task(folder: Path) -> None:
+    """What is typed for a task that a tag brought wins; few-shot pinned at 0 stays 0."""
+    config = composed(folder, "few", "num_fewshot=3", "+task.two.description=Hm.")
+    assert [task.num_fewshot for task in config.leaves] == [0, 3]
+    assert [task.description for task in config.leaves] == ["", "Hm."]
+
+
+def test_overrides(folder: Path) -> None:
+    """Keys of the format override those of every task."""
+    config = composed(folder, "few", "task.lm_eval.overrides={target_delimiter: '->'}")
+    assert {task.target_delimiter for task in config.leaves} == {"->"}
+
+
+def test_unknown_keys(folder: Path) -> None:
+    """A key that nothing reads is an error with the nearest right one and the file."""
+    (folder / "two.yaml").write_text("include: _base\ntask: two\ndoc_to_txt: q\n")
+    with pytest.raises(UnknownNameError, match=r"two\.yaml.*'doc_to_text'"):
+        composed(folder, "two")
+    (folder / "two.yaml").write_text("include: _base\ntask: two\nfewshot_config: {smpler: x}\n")
+    with pytest.raises(UnknownNameError, match="'sampler'"):
+        composed(folder, "two")
+
+
+def test_no_split(folder: Path) -> None:
+    """A task without a split to evaluate is refused before data is read."""
+    (folder / "two.yaml").write_text("include: _base\ntask: two\ntest_split: null\n")
+    with pytest.raises(ConfigError, match="test_split or validation_split"):
+        composed(folder, "two")
+
+
+# --- functions -------------------------------------------------------------------------------
+
+
+def test_functions_need_trust(folder: Path) -> None:
+    """Code that a task brings along runs only when asked for, and is named."""
+    with pytest.raises(ConfigError, match="shorter of .*trust_task_code=true"):
+        composed(folder, "three")
+
+
+def test_functions(folder: Path) -> None:
+    """process_docs is called once, whoever asks; the config with it survives a round trip."""
+    config = composed(folder, "three", "trust_task_code=true")
+    (task,) = config.leaves
+    task.check()
+    assert task.n_original == 2
+    assert task.requests(task.samples()[1])[0].context == "q1!"
+    assert vars(task.process_docs.resolved)["calls"] == 1
+    again = finish(json.loads(json.dumps(dump(config))))
+    assert again.fingerprint == config.fingerprint
+    assert again.leaves[0].requests(task.samples()[0]) == task.requests(task.samples()[0])
+
+
+def test_missing_function(folder: Path) -> None:
+    """A function that its file does not define is found before the file is run."""
+    text = (folder / "three.yaml").read_text()
+    (folder / "three.yaml").write_text(text.replace("code.shorter", "code.shortre"))
+    (folder / "code.py").write_text(CODE + "raise SystemError\n")
+    with pytest.raises(UnknownNameError, match="'shorter'"):
+        composed(folder, "three", "trust_task_code=true")
+
+
+def test_changed_function(folder: Path) -> None:
+    """A file that changed since the config was finished is refused."""
+    plain = dump(composed(folder, "three", "trust_task_code=true"))
+    made = plain["task"]["three"]["process_docs"]
+    made["digest"] = "0" * 64
+    with pytest.raises(XpeError, match="has changed"):
+        finish(plain).leaves[0].check()
+
+
+def test_version_and_alias(folder: Path) -> None:
+    """Version and metadata are those of the file."""
+    (task,) = composed(folder, "two").leaves
+    assert (task.version, task.metadata) == ("3", {"version": 3})
+
+
+# --- data ------------------------------------------------------------------------------------
+
+
+def test_remap(folder: Path, tmp_path: Path) -> None:
+    """A data set's name stands for a CSV, a Parquet file or a saved folder, with its types."""
+    import datasets
+
+    text = FILES["_base"].replace("dataset_path: json", "dataset_path: some/where")
+    text = "\n".join(line for line in text.splitlines() if "kwargs" not in line)
+    text = text.replace("doc_to_choice: choices", "doc_to_choice: [x, y, z]").format()
+    (folder / "two.yaml").write_text(f"{text}\ntask: two\n")
+    rows = datasets.Dataset.from_list([{"q": "why", "gold": 2}, {"q": "how", "gold": 1}])
+    rows.to_csv(str(tmp_path / "d.csv"))
+    rows.to_parquet(str(tmp_path / "d.parquet"))
+    datasets.DatasetDict({"test": rows}).save_to_disk(str(tmp_path / "saved"))
+    for place in ("d.csv", "d.parquet", "saved"):
+        config = composed(folder, "two", f"data.remap={{some/where: {tmp_path / place}}}")
+        (task,) = config.leaves
+        assert [sample.target for sample in task.samples()] == [2, 1]
+
+
+def test_split_by_shards(folder: Path) -> None:
+    """Requests and examples of a document do not depend on which others are asked."""
+
+    def asked(*words: str) -> dict[int, Any]:
+        (task,) = composed(folder, "two", "num_fewshot=2", *words).leaves
+        return {sample.doc_id: task.requests(sample) for sample in task.samples()}
+
+    whole = asked()
+    for shards in (1, 2, 4):
+        merged_up: dict[int, Any] = {}
+        for rank in range(shards):
+            ids = list(range(rank, 5, shards))
+            merged_up |= asked(f"samples={{two: {ids}}}") if ids else {}
+        assert merged_up == whole
