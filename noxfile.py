@@ -47,7 +47,10 @@ def tests(session: nox.Session) -> None:
     """Run the tests against the installed wheel."""
     install(session, f"{ROOT}[hf,api,tools]", *group("tests"))
     targets = [str(ROOT / "tests")] if not _names_tests(session.posargs) else []
-    pytest(session, "-m", "not vllm and not parity", *targets, *_absolute(session.posargs))
+    # Each worker has a core: more threads than that would wait for one another.
+    session.env["OMP_NUM_THREADS"] = "1"
+    spread = ("-n", "auto", "--dist", "loadfile")
+    pytest(session, "-m", "not vllm and not parity", *spread, *targets, *_absolute(session.posargs))
 
 
 @nox.session
