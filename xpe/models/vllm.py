@@ -136,7 +136,7 @@ class Vllm(Tokenized):
         """What moves replies in their last digits, as it applied in this run."""
         found: dict[str, Any] = {"device": "cpu" if is_cpu() else "cuda"}
         if (serving := self.__dict__.get("_serving")) is not None:
-            settings = {**platform_defaults(), **self.engine}
+            settings = {**platform_defaults(self.engine), **self.engine}
             found |= {k: v for k, v in settings.items() if k in _RESOURCES}
             found["log_likelihoods"] = serving.ways[0].value
             found["batch_invariant"] = is_cpu() or os.environ.get("VLLM_BATCH_INVARIANT") == "1"
@@ -188,7 +188,7 @@ class Vllm(Tokenized):
             # The engine counts the token behind an input of L.
             "max_model_len": self.length + 1,
             "enable_prefix_caching": True,
-            **platform_defaults(),
+            **platform_defaults(self.engine),
             **self._lora_arguments,
             **self.engine,
         }

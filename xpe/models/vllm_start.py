@@ -32,6 +32,9 @@ _ON_CPU: Mapping[str, Any] = {
     # The CPU build's own 128 would compute up to 127 tokens of a shared prefix again.
     "block_size": 32,
 }
+_CPU_MEMORY = "VLLM_CPU_KVCACHE_SPACE"
+_CPU_KV_BYTES = 4 << 30
+_MEMORY = frozenset({"kv_cache_memory_bytes", "gpu_memory_utilization"})
 _RAISED = re.compile(r"\b([A-Z]\w*(?:Error|Exception|Interrupt)): *(\S.*)")
 _TAIL = 1 << 16
 
@@ -56,9 +59,15 @@ def is_cpu() -> bool:
     return bool(current_platform.is_cpu())
 
 
-def platform_defaults() -> dict[str, Any]:
-    """Return the engine arguments that are right for this platform where nothing else is said."""
-    return dict(_ON_CPU) if is_cpu() else {}
+def platform_defaults(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the engine arguments that are right for this platform where `chosen` is silent."""
+    if not is_cpu():
+        return {}
+    defaults = {name: value for name, value in _ON_CPU.items() if name not in chosen}
+    if _CPU_MEMORY in os.environ or _MEMORY & set(chosen):
+        return defaults
+    # Its own choice is nearly all memory of the machine.
+    return defaults | {"kv_cache_memory_bytes": _CPU_KV_BYTES}
 
 
 def check_arguments(arguments: Mapping[str, Any], ours: Mapping[str, str]) -> None:
@@ -159,8 +168,8 @@ def _translated(error: Exception, output: BinaryIO) -> XpeError:
     if "KV cache" in said or "memory" in said.lower():
         return ConfigError(
             f"model=vllm: too little memory for the engine: {said} Lower model.max_length, or "
-            "give it more: model.engine.gpu_memory_utilization on a GPU, the environment "
-            "variable VLLM_CPU_KVCACHE_SPACE (GiB) on a CPU"
+            "give it more: model.engine.gpu_memory_utilization on a GPU, on a CPU the "
+            f"environment variable {_CPU_MEMORY} (GiB)"
         )
     if isinstance(error, (ValueError, TypeError)) or said.startswith(("ValueError", "TypeError")):
         return ConfigError(f"model=vllm: the engine refuses its settings: {said}")
