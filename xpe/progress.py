@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _EVERY = 10.0
 """Seconds between lines where there is no terminal."""
+_FEW = 10
+"""Fewer answers than this say nothing about the time that the others will take."""
 
 
 class Progress:
@@ -66,8 +68,7 @@ class Progress:
             self._bar.update(self._bar.task_ids[0], completed=self._answered, state=self._state())
         elif time.monotonic() - self._shown > _EVERY:
             self._shown = time.monotonic()
-            left = (self._shown - self._started) * (self._total / self._answered - 1)
-            self._say(f"{self._answered}/{self._total}  {self._state()}  {left:.0f} s left")
+            self._say(f"{self._answered}/{self._total}  {self._state()}{self._left()}")
 
     def task_finished(self, result: TaskResult) -> None:
         if self._bar is not None:
@@ -86,6 +87,13 @@ class Progress:
 
     def _say(self, text: str) -> None:
         self._console.print(f"{self._task}: {text}", highlight=False, soft_wrap=True)
+
+    def _left(self) -> str:
+        """Guess the time left, once there is something to guess by."""
+        if self._answered < _FEW:
+            return ""
+        left = (self._shown - self._started) * (self._total / self._answered - 1)
+        return f"  {left:.0f} s left"
 
     def _state(self) -> str:
         seconds = max(time.monotonic() - self._started, 1e-9)

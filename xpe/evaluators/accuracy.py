@@ -27,10 +27,10 @@ Verdict: TypeAlias = tuple[float, str]
 """1 or 0, and the extracted answer; an empty one could not be parsed."""
 
 _METRICS = (
-    Metric("accuracy", Mean("accuracy")),
-    Metric("choice_accuracy", Mean("choice_accuracy", of="choice_n")),
-    Metric("text_accuracy", Mean("text_accuracy", of="text_n")),
-    Metric("number_accuracy", Mean("number_accuracy", of="number_n")),
+    Metric("accuracy", Mean("accuracy"), limits=(0.0, 1.0)),
+    Metric("choice_accuracy", Mean("choice_accuracy", of="choice_n"), limits=(0.0, 1.0)),
+    Metric("text_accuracy", Mean("text_accuracy", of="text_n"), limits=(0.0, 1.0)),
+    Metric("number_accuracy", Mean("number_accuracy", of="number_n"), limits=(0.0, 1.0)),
 )
 
 

@@ -71,7 +71,7 @@ class BLEUEvaluator(TextEvaluator):
             f"|version:{version('nltk')}"
         )
         return (
-            Metric("bleu", Mean("bleu"), signature=sentence),
+            Metric("bleu", Mean("bleu"), signature=sentence, limits=(0.0, 1.0)),
             *(
                 Metric(
                     metric,

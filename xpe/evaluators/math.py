@@ -28,7 +28,7 @@ from xpe.types import Mean, Measured, Metric
 
 Rule: TypeAlias = Literal["auto", "last", "first"]
 
-_METRICS = (Metric("math_accuracy", Mean("math_accuracy")),)
+_METRICS = (Metric("math_accuracy", Mean("math_accuracy"), limits=(0.0, 1.0)),)
 _SIGNS = ("\\", "√", "π", "^", "²", "³", "sqrt(", "log_", "log(", "ln(", "sin(", "cos(", "tan(")
 
 

@@ -64,9 +64,9 @@ class TcmDiagnosisEvaluator(TextEvaluator):
     def metrics(self) -> Sequence[Metric]:
         """`tcm_diagnosis`, `tcm_match`, and the score by type of answer."""
         return (
-            Metric("tcm_diagnosis", Mean("score")),
-            Metric("tcm_match", Mean("match")),
-            *(Metric(kind, Mean("score", of=kind)) for kind in KINDS),
+            Metric("tcm_diagnosis", Mean("score"), limits=(0.0, 1.0)),
+            Metric("tcm_match", Mean("match"), limits=(0.0, 1.0)),
+            *(Metric(kind, Mean("score", of=kind), limits=(0.0, 1.0)) for kind in KINDS),
         )
 
     def judge_text(self, prediction: str, reference: Mapping[str, Any]) -> Measured:

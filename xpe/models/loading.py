@@ -28,6 +28,8 @@ def transformers_for(what: str) -> Any:
             raise MissingExtraError.of(what, package, "hf") from error
     import transformers
 
+    # xpe has a progress bar of its own, and a log of a run is no place for others.
+    transformers.utils.logging.disable_progress_bar()
     return transformers
 
 
