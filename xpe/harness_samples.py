@@ -43,10 +43,7 @@ def lines_of(path: Path) -> Iterator[tuple[Line, str]]:
                     line = json.loads(text)
                 except ValueError as error:
                     raise DataFileError(f"{where}: not JSON: {error}") from error
-                if (
-                    not isinstance(line, dict)
-                    or not {"doc_id", "resps", "arguments"} <= line.keys()
-                ):
+                if not _is_sample(line):
                     raise DataFileError(  # noqa: TRY301
                         f"{where}: expected a sample of lm-evaluation-harness "
                         f"with {', '.join(sorted(_KEYS))}"

@@ -38,7 +38,7 @@ from xpe.types import Answer, Generated, Items, Kind, Mean, Measured, Metric, Sa
 logger = logging.getLogger(__name__)
 
 _OURS = frozenset({"metric", "aggregation", "higher_is_better", "hf_evaluate"})
-_SEEN = ".n"
+_SEEN = ".given"
 """Ending of the column that says whether a function gave a value for a document."""
 
 

@@ -91,13 +91,21 @@ def _weighted(found: Statistic) -> float:
     return sum(_column(found, 0)) / sum(_column(found, 1))
 
 
+def _exp(power: float) -> float:
+    """Return e to a power; infinity, which counts as undefined, where the harness stops."""
+    try:
+        return math.exp(power)
+    except OverflowError:
+        return math.inf
+
+
 _VALUES: Mapping[str, Callable[[Statistic], float]] = {
     "mean": _mean,
     "brier_score": _mean,
     "median": _upper_median,
     "nanmean": _nanmean,
-    "perplexity": lambda found: math.exp(-_weighted(found)),
-    "weighted_perplexity": lambda found: math.exp(-_weighted(found)),
+    "perplexity": lambda found: _exp(-_weighted(found)),
+    "weighted_perplexity": lambda found: _exp(-_weighted(found)),
     "bits_per_byte": lambda found: -_weighted(found) / math.log(2),
     "bypass": lambda _: 999.0,
 }
@@ -116,7 +124,7 @@ def _perplexities(found: Statistic, iters: int) -> list[float]:
     from xpe.stats.bootstrap import lm_eval_replicates
 
     sums_B = lm_eval_replicates(_column(found, 0), iters=iters, of="sum")
-    return [math.exp(-(total / found.count)) for total in sums_B.tolist()]
+    return [_exp(-(total / found.count)) for total in sums_B.tolist()]
 
 
 def _nanmeans(found: Statistic, iters: int) -> list[float]:
