@@ -12,6 +12,7 @@ import pytest
 
 from xpe.config import compose
 from xpe.launch import launch
+from xpe.live import LiveMetrics
 from xpe.rescore import rescore
 from xpe.tasks.tool_call import ToolCall
 
@@ -72,11 +73,12 @@ def go(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     def run(name: str, *overrides: str, style: str = "prompt", broken: Any = lambda call: False):
         task = ToolCall(name="tool_call", data="shipped:tool_call.json", tool_style=style)
         with FakeServer(Script(task, broken)) as server:
+            monkeypatch.setenv("XPE_TEST_URL", server.url)
             typed = [
                 *("experiment=tool_call", "tracking=none", "stats.bootstrap_iters=200"),
                 *("model=openai", "model.model=m", "model.api_key_env=null"),
                 *("judge=openai", "judge.model=j", "judge.api_key_env=null"),
-                *(f"model.base_url={server.url}", f"judge.base_url={server.url}"),
+                *("model.base_url_env=XPE_TEST_URL", "judge.base_url_env=XPE_TEST_URL"),
                 *("model.backoff=0.001", "judge.backoff=0.001"),
                 *(f"task.tool_call.tool_style={style}", *overrides),
             ]
@@ -149,3 +151,30 @@ def test_a_file_of_ones_own(go, tmp_path: Path) -> None:
     assert found["results"]["tool_call"]["total_conversations"]["value"] == 2
     assert found["environment"]["retrieval"]["tools"] == 11
     assert len(posts) == 8
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(go, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls, retrievals and verdicts are stored alike; the numbers are those of a whole run."""
+    _, undisturbed, all_posts = go("whole", "output=${oc.env:XPE_RUNS}/whole")
+    answered = LiveMetrics.answered
+    seen = 0
+
+    def interrupted(self: Any, *what: Any) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == 20:
+            raise KeyboardInterrupt
+        answered(self, *what)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LiveMetrics, "answered", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            go("halves", "output=${oc.env:XPE_RUNS}/halves")
+    _, _, posts = go("halves", "output=${oc.env:XPE_RUNS}/halves")
+    runs = undisturbed.parent / "runs"
+    whole, halves = (
+        json.loads((runs / n / "results.json").read_text()) for n in ("whole", "halves")
+    )
+
+    assert json.dumps(whole["results"]) == json.dumps(halves["results"])
+    assert 0 < len(posts) < len(all_posts) - 20
