@@ -113,7 +113,7 @@ class Prompts:
     def _rendered(self, messages: list[Message], tools: Sequence[Mapping[str, Any]]) -> str:
         goes_on = bool(messages) and messages[-1]["role"] == "assistant"
         text: str = self.tokenizer.apply_chat_template(
-            messages,
+            [with_objects(message) for message in messages],
             tools=list(tools) or None,
             chat_template=self.template,
             tokenize=False,
@@ -240,6 +240,28 @@ class Prompts:
 def _encoded(encode: Any, texts: Iterable[str]) -> Iterable[tuple[str, list[int]]]:
     distinct = list(dict.fromkeys(texts))
     return zip(distinct, encode(distinct), strict=True)
+
+
+def with_objects(message: Message) -> Message:
+    """Return a message whose calls hold their arguments as objects.
+
+    The chat APIs want them as JSON text, which many templates would quote once more.
+    """
+    if not message.get("tool_calls"):
+        return message
+    made = [
+        {**call, "function": {**call["function"], "arguments": _object(call["function"])}}
+        for call in message["tool_calls"]
+    ]
+    return {**message, "tool_calls": made}
+
+
+def _object(function: Mapping[str, Any]) -> Any:
+    arguments = function.get("arguments")
+    try:
+        return json.loads(arguments) if isinstance(arguments, str) else arguments
+    except ValueError:
+        return arguments
 
 
 def _system_folded(messages: Sequence[Message]) -> tuple[Message, ...]:
