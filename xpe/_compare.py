@@ -12,7 +12,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from xpe._explain import build
-from xpe.compare import Cell, Finished, Options, compare, document, find_run
+from xpe.compare import Cell, Comparable, Options, comparable, compare, document
 from xpe.errors import ConfigError
 from xpe.registry import STRICT
 from xpe.report import number, write_json, write_lines
@@ -43,7 +43,7 @@ def compare_command(words: Sequence[str]) -> int:
     output_keys = Output.__dataclass_fields__.keys() & settings.keys()
     output: Output = build(Output, {key: settings.pop(key) for key in output_keys}, "")
     options: Options = build(Options, settings, "")
-    runs = [find_run(word) for word in words if "=" not in word]
+    runs = [comparable(word) for word in words if "=" not in word]
     cells = compare(runs, options)
     console = Console()
     show(runs, cells, options, console)
@@ -62,7 +62,7 @@ def compare_command(words: Sequence[str]) -> int:
 
 
 def show(
-    runs: Sequence[Finished], cells: Sequence[Cell], options: Options, console: Console
+    runs: Sequence[Comparable], cells: Sequence[Cell], options: Options, console: Console
 ) -> None:
     """Print the table and what its columns mean."""
     from rich.table import Table
@@ -99,7 +99,7 @@ def row(cell: Cell, options: Options, *, several: bool = False) -> list[str]:
     return [*cells, str(cell.n_needed or "N/A")] if options.delta is not None else cells
 
 
-def markdown(runs: Sequence[Finished], cells: Sequence[Cell], options: Options) -> Iterable[str]:
+def markdown(runs: Sequence[Comparable], cells: Sequence[Cell], options: Options) -> Iterable[str]:
     """Yield the lines of a Markdown table."""
     yield f"Baseline: {runs[0].name}; compared: {', '.join(run.name for run in runs[1:])}"
     yield ""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import yaml
@@ -22,6 +22,7 @@ from pydantic import dataclasses as pydantic
 from xpe.config import RunConfig, finish
 from xpe.data.cache import runs_dir
 from xpe.errors import ConfigError, DataError, DataFileError
+from xpe.harness_runs import HarnessRun, is_harness
 from xpe.registry import STRICT
 from xpe.report import read_results
 from xpe.stats.compared import compare_tables
@@ -130,6 +131,16 @@ class Cell:
     lost: tuple[int, ...] = ()
 
 
+Comparable: TypeAlias = Finished | HarnessRun
+"""A run of ours, or files of lm-evaluation-harness."""
+
+
+def comparable(word: str) -> Comparable:
+    """Return what a word names: as `find_run`, or sample files of lm-evaluation-harness."""
+    path = Path(word).expanduser()
+    return HarnessRun(path.resolve()) if is_harness(path) else find_run(word)
+
+
 def find_run(word: str) -> Finished:
     """Return the run folder that a path or an MLflow run id names."""
     folder = Path(word).expanduser()
@@ -141,7 +152,7 @@ def find_run(word: str) -> Finished:
     return Finished(_folder_of_id(word))
 
 
-def compare(runs: Sequence[Finished], options: Options) -> list[Cell]:
+def compare(runs: Sequence[Comparable], options: Options) -> list[Cell]:
     """Compare every common metric of every common task with the first run.
 
     Raises
@@ -165,7 +176,7 @@ def compare(runs: Sequence[Finished], options: Options) -> list[Cell]:
     ]
 
 
-def document(runs: Sequence[Finished], cells: Sequence[Cell], options: Options) -> dict[str, Any]:
+def document(runs: Sequence[Comparable], cells: Sequence[Cell], options: Options) -> dict[str, Any]:
     """Return a comparison as JSON values, with the samples that flipped."""
     return {
         "schema": SCHEMA,
@@ -177,7 +188,7 @@ def document(runs: Sequence[Finished], cells: Sequence[Cell], options: Options) 
     }
 
 
-def flips(runs: Sequence[Finished], cell: Cell) -> Iterator[dict[str, Any]]:
+def flips(runs: Sequence[Comparable], cell: Cell) -> Iterator[dict[str, Any]]:
     """Yield the samples that one run has right and the other wrong, lost ones first."""
     if not (cell.gained or cell.lost):
         return
@@ -198,7 +209,7 @@ def flips(runs: Sequence[Finished], cell: Cell) -> Iterator[dict[str, Any]]:
             }
 
 
-def _against(baseline: Finished, run: Finished, options: Options) -> Iterator[Cell]:
+def _against(baseline: Comparable, run: Comparable, options: Options) -> Iterator[Cell]:
     for task in baseline.results["results"]:
         if task not in run.results["results"]:
             continue

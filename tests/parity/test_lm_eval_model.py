@@ -19,7 +19,7 @@ from harness_runs import (
     their_arguments,
 )
 
-from xpe.compare import Options, compare, find_run
+from xpe.compare import Options, comparable, compare, find_run
 from xpe.export import export
 from xpe.launch import run
 from xpe.models.smollm2 import converted, gguf
@@ -137,7 +137,7 @@ def test_compared_with_files_of_the_harness(
 ) -> None:
     """A run is compared with the harness's own files, paired by document."""
     (place,) = {path.parent for path in (folder / "theirs").glob("*/samples_*.jsonl")}
-    runs = [find_run(str(place)), find_run(str(folder / "ours"))]
+    runs = [comparable(str(place)), comparable(str(folder / "ours"))]
     cells = {(c.task, c.metric): c for c in compare(runs, Options(iters=100))}
     cell = cells["parity_mc_letters", "acc"]
     assert cell.baseline_value == pytest.approx(theirs["results"]["parity_mc_letters"]["acc,none"])
