@@ -11,6 +11,8 @@ import yaml
 
 from xpe.config import RunConfig, finish
 from xpe.errors import ConfigError, DataFileError
+from xpe.harness_rescore import rescore_harness
+from xpe.harness_runs import is_harness
 from xpe.pipeline import Rows, Run, summarise, tabulate
 from xpe.records import answer_of
 from xpe.report import read_results, results_json, show_table, write_json
@@ -26,6 +28,8 @@ def rescore_command(words: Sequence[str]) -> int:
     if len(folders) != 1:
         raise ConfigError("expected: xpe rescore RUN [stats.KEY=VALUE …] [evaluator.KEY.PARAM=…]")
     folder = folders[0]
+    if is_harness(folder):
+        return _rescore_files(folder, [word for word in words if "=" in word])
     before = read_results(folder)
     found = before | results_json(rescore(folder, [word for word in words if "=" in word]))
     write_json(folder / "rescored.json", found)
@@ -34,6 +38,19 @@ def rescore_command(words: Sequence[str]) -> int:
     equal = json.dumps(found["results"]) == json.dumps(before["results"])
     verdict = "equal to" if equal else "different from"
     console.print(f"results: {folder / 'rescored.json'} ({verdict} results.json)", highlight=False)
+    return 0
+
+
+def _rescore_files(path: Path, overrides: Sequence[str]) -> int:
+    """Score the files of lm-evaluation-harness; the result lies beside them."""
+    from rich.console import Console
+
+    found = results_json(rescore_harness(path, overrides))
+    output = (path.parent if path.is_file() else path) / "rescored.json"
+    write_json(output, found)
+    console = Console()
+    show_table(found, console)
+    console.print(f"results: {output}", highlight=False)
     return 0
 
 
