@@ -106,7 +106,7 @@ def test_rescore_command(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[
 
 def test_what_cannot_be_changed(runs: tuple[Path, Path]) -> None:
     """Only evaluators and statistics may be chosen."""
-    with pytest.raises(ConfigError, match="evaluator.KIND"):
+    with pytest.raises(ConfigError, match=r"evaluator\.KIND"):
         rescore_harness(runs[0], ["model=hf"])
 
 

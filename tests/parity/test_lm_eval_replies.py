@@ -36,6 +36,10 @@ NAMES = (
     "parity_ll",
     "parity_rolling",
 )
+ALIKE = (
+    "acc acc_norm acc_bytes acc_mutual_info exact_match f1 mcc brier_score perplexity "
+    "word_perplexity byte_perplexity bits_per_byte hit"
+)
 CHAT = {"apply_chat_template": True, "system_instruction": "Be brief."}
 MODES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "plain": ({}, ()),
@@ -137,8 +141,7 @@ def test_default_mode_agrees_where_it_says_so(theirs: Mapping[str, Any]) -> None
     """Without compat, values of the metrics that both define alike are the same."""
     with inside(TASKS):
         tasks, _ = replayed(config_of(NAMES), theirs)
-    alike = {"acc", "acc_norm", "acc_bytes", "exact_match", "f1", "mcc", "perplexity", "brier_score",
-             "bits_per_byte", "byte_perplexity", "word_perplexity", "hit", "acc_mutual_info"}  # fmt: skip
+    alike = set(ALIKE.split())
     checked = 0
     for name, result in tasks.items():
         for key, value in harness_rows(result.estimates).items():
@@ -151,4 +154,6 @@ def test_default_mode_agrees_where_it_says_so(theirs: Mapping[str, Any]) -> None
 def _same(ours: Any, theirs: Any) -> bool:
     if isinstance(ours, str) or isinstance(theirs, str):
         return bool(ours == theirs)
-    return math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-9) or (ours != ours != theirs)
+    return math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-9) or (
+        math.isnan(ours) and math.isnan(theirs)
+    )
