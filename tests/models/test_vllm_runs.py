@@ -16,9 +16,11 @@ from typing import Any
 
 import pytest
 
-from xpe.errors import ConfigError
+from xpe.errors import ConfigError, WeightsError
+from xpe.models.hf import Hf
 from xpe.models.smollm2 import SmolLM2
 from xpe.models.vllm import Vllm
+from xpe.types import LogLikelihood
 
 pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]
 
@@ -143,12 +145,59 @@ def test_the_result_names_the_engine(start: Callable[..., Job], tmp_path: Path) 
     assert found["environment"]["batch_invariant"] is True
 
 
+def test_a_lora_adapter(smol: SmolLM2, tmp_path: Path, ask: Any) -> None:
+    """An adapter scores as the weights that it is merged into, and is part of the identity."""
+    merged, adapter = made_adapter(smol, tmp_path)
+    request = LogLikelihood("The capital of France is", (" Paris", " the city of Rome"))
+    (plain,) = ask(smol, request)
+    (wanted,) = ask(Hf(path=str(merged)), request)
+    assert abs(plain.log_likelihoods[0] - wanted.log_likelihoods[0]) > 0.01
+    model = Vllm(path=smol.source.path, max_length=256, lora=str(adapter))
+    try:
+        model.check()
+        (found,) = ask(model, request)
+    finally:
+        model.close()
+    assert found.log_likelihoods == pytest.approx(wanted.log_likelihoods, abs=1e-3)
+    assert "adapter" in model.identity
+    with pytest.raises(WeightsError, match=r"adapter_config\.json"):
+        Vllm(path=smol.source.path, max_length=256, lora=str(merged)).load()
+
+
+def made_adapter(smol: SmolLM2, folder: Path) -> tuple[Path, Path]:
+    """Write a random adapter of rank 4 on two projections, and the weights with it merged in."""
+    import torch
+    from safetensors.torch import save_file
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    model = AutoModelForCausalLM.from_pretrained(smol.source.path)
+    draws = torch.Generator().manual_seed(0)
+    tensors = {}
+    for i, layer in enumerate(model.model.layers):
+        for name in ("q_proj", "v_proj"):
+            weight = getattr(layer.self_attn, name).weight.data
+            a = torch.randn(4, weight.shape[1], generator=draws) * 0.1
+            b = torch.randn(weight.shape[0], 4, generator=draws) * 0.1
+            key = f"base_model.model.model.layers.{i}.self_attn.{name}"
+            tensors[f"{key}.lora_A.weight"], tensors[f"{key}.lora_B.weight"] = a, b
+            weight += 2.0 * (b @ a)
+    adapter, merged = folder / "adapter", folder / "merged"
+    adapter.mkdir()
+    settings = {"peft_type": "LORA", "r": 4, "lora_alpha": 8, "bias": "none"}
+    settings |= {"target_modules": ["q_proj", "v_proj"], "task_type": "CAUSAL_LM"}
+    (adapter / "adapter_config.json").write_text(json.dumps(settings))
+    save_file(tensors, str(adapter / "adapter_model.safetensors"))
+    model.save_pretrained(str(merged))
+    AutoTokenizer.from_pretrained(smol.source.path).save_pretrained(str(merged))
+    return merged, adapter
+
+
 def test_too_little_memory(
     smol: SmolLM2, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A KV cache that does not hold one input: one message with what to set, no traceback."""
     monkeypatch.delenv("VLLM_CPU_KVCACHE_SPACE", raising=False)
-    model = Vllm(path=smol.source.path, engine={"kv_cache_memory_bytes": 1 << 20})
+    model = Vllm(path=smol.source.path, engine={"kv_cache_memory_bytes": 64 << 20})
     with pytest.raises(ConfigError, match=r"too little memory.*KV cache.*max_length"):
         model.load()
     written = capfd.readouterr()

@@ -33,7 +33,8 @@ def url(smol: SmolLM2, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
         port = free.getsockname()[1]
     log = tmp_path_factory.mktemp("serve") / "log"
     line = [
-        sys.executable, "-m", "vllm.entrypoints.cli.main", "serve", smol.source.path,
+        # `vllm serve` looks for a distribution named vllm, which the CPU build is not.
+        sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", smol.source.path,
         "--host", "127.0.0.1", "--port", str(port), "--dtype", "float32", "--enforce-eager",
         "--served-model-name", "small", "--max-model-len", "512", "--block-size", "32",
         "--enable-auto-tool-choice", "--tool-call-parser", "hermes",
@@ -72,8 +73,9 @@ def chat(url: str) -> Iterator[OpenAi]:
 
 
 @pytest.fixture
-def completions(url: str) -> Iterator[OpenAi]:
-    model = OpenAi(model="small", base_url=url, api="completions")
+def completions(url: str, smol: SmolLM2) -> Iterator[OpenAi]:
+    start = str(smol.prompts.tokenizer.bos_token)
+    model = OpenAi(model="small", base_url=url, api="completions", prefix=start)
     yield model
     model.close()
 

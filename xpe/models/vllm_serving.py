@@ -118,7 +118,7 @@ class Serving:
                 for _ in self._pull(source, chunk):
                     yield None
                 yield from self._begin(chunk)
-                if self._open and (len(chunk) < _CHUNK or self._open >= self.room):
+                if self._open and (len(chunk) < _CHUNK or len(self._pending) >= self.room):
                     yield from self._finished()
         finally:
             self._abandon()
@@ -126,7 +126,7 @@ class Serving:
     def _pull(self, source: Iterator[Asked | None], chunk: list[Asked]) -> Iterator[None]:
         """Fill a chunk. Yields when nothing can be asked now, so that others can get on."""
         nones = 0
-        while nones < _PATIENCE and len(chunk) < min(_CHUNK, self.room - self._open):
+        while nones < _PATIENCE and len(chunk) < min(_CHUNK, self.room - len(self._pending)):
             try:
                 one = next(source)
             except StopIteration:

@@ -35,6 +35,7 @@ _ON_CPU: Mapping[str, Any] = {
 _CPU_MEMORY = "VLLM_CPU_KVCACHE_SPACE"
 _CPU_KV_BYTES = 4 << 30
 _MEMORY = frozenset({"kv_cache_memory_bytes", "gpu_memory_utilization"})
+_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 _RAISED = re.compile(r"\b([A-Z]\w*(?:Error|Exception|Interrupt)): *(\S.*)")
 _TAIL = 1 << 16
 
@@ -237,7 +238,7 @@ def stepping(started: Started, step: Callable[[], Any]) -> Any:
 
 
 def lora_rank(folder: Path) -> int:
-    """Return the rank of a LoRA adapter, which the engine has to know before it loads one.
+    """Return the least rank that the engine can be told of and that holds an adapter.
 
     Raises
     ------
@@ -246,8 +247,9 @@ def lora_rank(folder: Path) -> int:
     """
     path = folder / "adapter_config.json"
     try:
-        return int(json.loads(path.read_text(encoding="utf-8"))["r"])
+        rank = int(json.loads(path.read_text(encoding="utf-8"))["r"])
     except (OSError, ValueError, KeyError) as error:
         raise WeightsError(
             f"model.lora={folder}: no readable adapter_config.json: {error}"
         ) from error
+    return next((known for known in _RANKS if known >= rank), rank)
