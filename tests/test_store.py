@@ -38,6 +38,31 @@ def test_replies_are_asked_once(tmp_path: Path) -> None:
     assert twice == [got for got in once if got]
 
 
+class Hesitant(StreamingModel):
+    """Answers what it took only when there is nothing more to take."""
+
+    def reply(self, asked):  # type: ignore[no-untyped-def]
+        under_way = []
+        for one in asked:
+            under_way += [one] if one else []
+            yield None
+        yield from ((one, self.answer(one)) for one in under_way)
+
+
+def test_equal_requests_under_way_are_asked_once(tmp_path: Path) -> None:
+    """What is asked while an equal request is under way gets its reply, a failure too."""
+    asked = [ask(0, "same"), ask(1, "other"), ask(2, "same"), ask(3, "bad"), ask(4, "bad")]
+    model = Hesitant(fails={3: Failure("server", "500")})
+    with Store(tmp_path / "s.sqlite") as store:
+        pairs = [pair for pair in StoredModel(model, store).reply(asked) if pair]
+    got = {one.origin: reply for one, reply in pairs}
+
+    assert [one.origin.doc_id for one in model.asked] == [0, 1, 3]
+    assert [got[one.origin] for one in asked] == [
+        Generated("0"), Generated("1"), Generated("0"), *[Failure("server", "500")] * 2
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -127,25 +127,41 @@ class StoredModel:
 
     def _one_by_one(self, asked: Iterable[Asked | None]) -> Iterator[tuple[Asked, Reply] | None]:
         known: list[tuple[Asked, Reply]] = []
+        twins: dict[str, list[Asked]] = {}  # of each request under way, those that equal it
 
         def unknown() -> Iterator[Asked | None]:
             for one in asked:
-                (stored,) = (None,) if one is None else self._store.replies([self._key(one)])
-                if one is None or stored is None:
-                    yield one
-                else:
-                    known.append((one, stored))
-                    # The reply has to leave before more is pulled, or a long run that is all
-                    # in the store would gather in memory.
-                    yield None
+                yield one if one is not None and self._is_new(one, known, twins) else None
 
         for got in self.model.reply(unknown()):
-            if got is not None and not isinstance(got[1], Failure):
-                self._store.keep([(self._key(got[0]), got[1])])
+            if got is not None:
+                key = self._key(got[0])
+                if not isinstance(got[1], Failure):
+                    self._store.keep([(key, got[1])])
+                known += ((twin, got[1]) for twin in twins.pop(key))
             while known:
                 yield known.pop()
             yield got  # None too: the others have to get their turn
         yield from known
+
+    def _is_new(
+        self, one: Asked, known: list[tuple[Asked, Reply]], twins: dict[str, list[Asked]]
+    ) -> bool:
+        """Whether a request has to be asked; one that need not goes to `known` or `twins`.
+
+        After such a one the model is told None: its reply has to leave before more is pulled,
+        or a long run that is all in the store would gather in memory.
+        """
+        key = self._key(one)
+        (stored,) = self._store.replies([key])
+        if stored is not None:
+            known.append((one, stored))
+        elif key in twins:
+            twins[key].append(one)
+        else:
+            twins[key] = []
+            return True
+        return False
 
     def _by_batch(
         self, model: Batched, asked: Iterable[Asked | None]
