@@ -91,13 +91,23 @@ def _expanded(
     found: dict[str, Plain] = {}
     for name, task in tasks.items():
         if task.get("kind") != LM_EVAL:
-            found[name] = {**found.get(name, {}), **task}
+            found[name] = _over(found.get(name, {}), task)
             continue
         where = f"task.{name}"
         settings = build(LmEval, {k: v for k, v in task.items() if k != "kind"}, where)
         for made, plain in settings.expanded(cfg.get("compat"), note).items():
-            found[made] = {**plain, **found.get(made, {})}
+            found[made] = _over(plain, found.get(made, {}))
     return found
+
+
+def _over(below: Plain, above: Mapping[str, Any]) -> Plain:
+    """Lay settings over others, mappings key by key."""
+    return below | {
+        key: _over(below[key], value)
+        if isinstance(value, Mapping) and isinstance(below.get(key), Mapping)
+        else value
+        for key, value in above.items()
+    }
 
 
 def checked_entries(group: str, entries: Any) -> dict[str, Plain]:

@@ -198,9 +198,12 @@ def test_nested_groups(folder: Path) -> None:
 
 def test_settings_of_one_task(folder: Path) -> None:
     """What is typed for a task that a tag brought wins; few-shot pinned at 0 stays 0."""
-    config = composed(folder, "few", "num_fewshot=3", "+task.two.description=Hm.")
+    words = "num_fewshot=3", "+task.two.description=Hm.", "+task.two.fewshot.sampler=first_n"
+    config = composed(folder, "few", *words)
     assert [task.num_fewshot for task in config.leaves] == [0, 3]
     assert [task.description for task in config.leaves] == ["", "Hm."]
+    assert [task.fewshot.sampler for task in config.leaves] == ["default", "first_n"]
+    assert [task.fewshot.split for task in config.leaves] == ["test", "test"]
 
 
 def test_overrides(folder: Path) -> None:
