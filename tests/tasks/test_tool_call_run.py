@@ -16,53 +16,9 @@ from xpe.live import LiveMetrics
 from xpe.rescore import rescore
 from xpe.tasks.tool_call import ToolCall
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
-from fake_server import FakeServer, Said, chat
-
-VERDICT = json.dumps(
-    dict.fromkeys(
-        ("content_accuracy", "completeness", "expression_quality", "format_consistency"), 9
-    )
-)
-
-
-class Script:
-    """Answers each pair of the shipped file right, by the messages that it is asked with."""
-
-    def __init__(self, task: ToolCall, broken: Any = lambda call: False) -> None:
-        self.right: dict[str, Any] = {}
-        self.broken = broken
-        for conversation in task.conversations.values():
-            for pair in conversation.pairs:
-                turn = conversation.turns[pair.at]
-                request = task.request(conversation, pair)
-                self.right[json.dumps(request.prompt)] = (pair.kind, turn)
-
-    def __call__(self, call: Any) -> Said:
-        if call.method == "GET":
-            return Said({"data": []})
-        if self.broken(call):
-            return Said({"error": {"message": "out of order"}}, status=500)
-        if "response_format" in call.body:
-            return Said(chat(VERDICT))
-        kind, turn = self.right[json.dumps(call.body["messages"])]
-        if kind == 3:
-            return Said(chat(turn.text))
-        made = [
-            {
-                "id": f"c{n}",
-                "type": "function",
-                "function": {
-                    "name": one.name,
-                    "arguments": json.dumps(one.arguments, ensure_ascii=False),
-                },
-            }
-            for n, one in enumerate(turn.calls)
-        ]
-        if "tools" in call.body:
-            return Said(chat(None, finish="tool_calls", tool_calls=made))
-        texts = (json.dumps(one._asdict(), ensure_ascii=False) for one in turn.calls)
-        return Said(chat("\n".join(f"<tool_call>{text}</tool_call>" for text in texts)))
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "models")]
+from fake_server import FakeServer
+from tool_script import OUT_OF_ORDER, Script
 
 
 @pytest.fixture
@@ -70,9 +26,9 @@ def go(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """Run the shipped conversations against a script; gives exit code, folder and calls."""
     monkeypatch.setenv("XPE_CACHE_DIR", str(tmp_path / "cache"))
 
-    def run(name: str, *overrides: str, style: str = "prompt", broken: Any = lambda call: False):
+    def run(name: str, *overrides: str, style: str = "prompt", broken: Any = lambda call: None):
         task = ToolCall(name="tool_call", data="shipped:tool_call.json", tool_style=style)
-        with FakeServer(Script(task, broken)) as server:
+        with FakeServer(Script([task], broken)) as server:
             monkeypatch.setenv("XPE_TEST_URL", server.url)
             typed = [
                 *("experiment=tool_call", "tracking=none", "stats.bootstrap_iters=200"),
@@ -117,11 +73,11 @@ def test_a_whole_run_gives_the_documented_metrics(go, style: str) -> None:
 def test_failures_are_named_and_leave_the_rest_alone(go) -> None:
     """The judge and the model fail now and then; each is counted where it belongs and logged."""
 
-    def broken(call: Any) -> bool:
+    def broken(call: Any) -> Any:
         text = json.dumps(call.body["messages"], ensure_ascii=False)
-        return ("NVDA" in text and call.body["model"] == "j") or (
-            "shakshuka" in text and len(call.body["messages"]) == 4
-        )
+        if "NVDA" in text and call.body["model"] == "j":
+            return OUT_OF_ORDER
+        return "shakshuka" in text and len(call.body["messages"]) == 4 and OUT_OF_ORDER
 
     code, folder, posts = go("run", broken=broken)
     metrics = json.loads((folder / "results.json").read_text())["results"]["tool_call"]
