@@ -56,7 +56,7 @@ def by_harness(names: Sequence[str], model: Path | None, **settings: Any) -> dic
         found: dict[str, Any] = simple_evaluate(
             **_model(model),
             tasks=list(names),
-            batch_size=8,
+            batch_size=16,
             task_manager=TaskManager(include_path=str(TASKS), include_defaults=False),
             log_samples=True,
             bootstrap_iters=ITERS,

@@ -72,7 +72,7 @@ class HarnessRun:
                     "target": line["target"],
                     "replies": _said(answer),
                     "prompt_hash": line.get("prompt_hash"),
-                    "target_hash": line.get("target_hash"),
+                    "doc_hash": line.get("doc_hash"),
                     "measured": {},
                 },
             )
