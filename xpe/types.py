@@ -34,7 +34,8 @@ FLAGS = ("unparsed", "truncated")
 class Sample:
     """One document of a task, with its place and what is right.
 
-    `reference` is the documented mapping `{answer: {type, value}, choices: [{id, text}]}`;
+    `reference` is the documented mapping `{answer: {type, value}, choices: [{id, text}]}`, where
+    `answer.values` holds all right answers if there are several, and `value` the first;
     `target` is the gold as the task states it (a string, an index, a list);
     `cluster` names what the sample shares chance with (a passage, a patient), else None.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -11,7 +11,7 @@ from pydantic import NonNegativeFloat
 from pydantic.dataclasses import dataclass
 
 from xpe.errors import DataError
-from xpe.evaluators.base import TextEvaluator
+from xpe.evaluators.base import TextEvaluator, golds_of
 from xpe.registry import STRICT
 from xpe.text.choice import Question, Rule, chosen
 from xpe.text.labels import Labels, alphabet, fold, labels_of
@@ -39,9 +39,10 @@ class AccuracyEvaluator(TextEvaluator):
     """Share of right answers, over all samples and by type of answer.
 
     The reference's `answer.type` is `choice`, `text` or `number`; without one it is a choice
-    where there are `choices`, a number where the value is one, else a text. A list of values
-    holds all right labels of a question with several answers, else alternatives. Reasoning is
-    taken out first; a block of it that never ends leaves no answer.
+    where there are `choices`, a number where the value is one, else a text. Several right texts
+    or numbers (a list as `value`, or `values`) are alternatives. Several right choices must all
+    be named where `value` is a list or `several` is true, else one of `values` is enough.
+    Reasoning is taken out first; a block of it that never ends leaves no answer.
 
     Parameters
     ----------
@@ -93,18 +94,16 @@ class AccuracyEvaluator(TextEvaluator):
 
 
 def _judge_choice(settings: AccuracyEvaluator, text: str, reference: Mapping[str, Any]) -> Verdict:
-    right, question = _read_choices(reference)
+    rights, question = _read_choices(reference)
     found = chosen(text, question, settings.extract)
-    if len(found) == 1:
-        return float(found == right), found[0]
     separator = "" if all(len(label) == 1 for label in found) else ","
-    return float(found == right), separator.join(found)
+    return float(found in rights), separator.join(found)
 
 
 def _judge_text(settings: AccuracyEvaluator, text: str, reference: Mapping[str, Any]) -> Verdict:
     said, *golds = (
         plain(one, case_sensitive=settings.case_sensitive, normalise=settings.normalise_text)
-        for one in (text, *_golds(reference))
+        for one in (text, *map(str, golds_of(reference)))
     )
     if not any(golds):
         raise DataError("a text needs a right answer, got none in answer.value")
@@ -117,7 +116,7 @@ def _judge_text(settings: AccuracyEvaluator, text: str, reference: Mapping[str, 
 def _judge_number(settings: AccuracyEvaluator, text: str, reference: Mapping[str, Any]) -> Verdict:
     rule = "auto" if settings.extract == "tag" else settings.extract
     said = answer_number(text, rule)
-    golds = [value for gold in _golds(reference) for value in _values(number_of(gold))]
+    golds = [value for gold in golds_of(reference) for value in _values(number_of(str(gold)))]
     if not golds:
         raise DataError(f"answer.value must be a number, got {reference['answer']['value']!r:.200}")
     if said is None:
@@ -141,8 +140,10 @@ _JUDGES: Mapping[str, Callable[[AccuracyEvaluator, str, Mapping[str, Any]], Verd
 }
 
 
-def _read_choices(reference: Mapping[str, Any]) -> tuple[tuple[str, ...], Question]:
-    """Return the right labels and the question; choices are `{id, text}`, or texts for A, B, C …
+def _read_choices(reference: Mapping[str, Any]) -> tuple[Collection[tuple[str, ...]], Question]:
+    """Return what may be named, each a tuple of labels, and the question.
+
+    Choices are `{id, text}`, or texts for A, B, C …
 
     Raises
     ------
@@ -150,14 +151,19 @@ def _read_choices(reference: Mapping[str, Any]) -> tuple[tuple[str, ...], Questi
         If choices lack an id, or the gold is none of them.
     """
     answer, choices = reference["answer"], reference.get("choices") or ()
-    value = answer["value"]
-    golds = tuple(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+    golds = tuple(map(str, golds_of(reference)))
+    several = bool(answer.get("several"))
+    together = isinstance(answer["value"], (list, tuple)) or (several and len(golds) > 1)
     try:
         if choices and isinstance(choices[0], str):
             options = tuple((chr(ord("A") + index), said) for index, said in enumerate(choices))
         else:
             options = tuple([(choice["id"], choice.get("text", "")) for choice in choices])
-        return _question(golds, bool(answer.get("several")), options)
+        if together:
+            right, question = _question(golds, several, options)
+            return (right,), question
+        read = [_question(gold, several, options) for gold in golds]
+        return [right for right, _ in read], read[0][1]
     except (KeyError, TypeError, AttributeError) as error:
         raise DataError(f"choices must be {{id, text}}, got {choices!r:.200}") from error
 
@@ -193,8 +199,3 @@ def _kind(value: Any, reference: Mapping[str, Any]) -> str:
     if reference.get("choices"):
         return "choice"
     return "number" if isinstance(value, (int, float)) else "text"
-
-
-def _golds(reference: Mapping[str, Any]) -> Sequence[str]:
-    value = reference["answer"]["value"]
-    return [str(one) for one in value] if isinstance(value, (list, tuple)) else [str(value)]

@@ -229,6 +229,13 @@ def predictions(answer: Answer) -> Sequence[str | None]:
     return [str(choices[int(np.argmax(values))]["id"])]
 
 
+def golds_of(reference: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return all right answers: `values` where a task gives several, else `value`, maybe a list."""
+    answer = reference["answer"]
+    stated = answer.get("values") or answer["value"]
+    return tuple(stated) if isinstance(stated, (list, tuple)) else (stated,)
+
+
 def is_scored(measured: Measured) -> bool:
     """Say whether a row has no fault, or holds more than faults and flags."""
     faulty = any(measured.get(fault) for fault in FAULTS)

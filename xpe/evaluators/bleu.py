@@ -13,7 +13,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from xpe.errors import ConfigError
-from xpe.evaluators.base import TextEvaluator
+from xpe.evaluators.base import TextEvaluator, golds_of
 from xpe.metrics.corpus import SCORES, Name, columns_of, signature, statistics
 from xpe.registry import STRICT
 from xpe.text.tokenisers import TOKENISERS, Language, language_of
@@ -85,10 +85,7 @@ class BLEUEvaluator(TextEvaluator):
 
     def judge_text(self, prediction: str, reference: Mapping[str, Any]) -> Measured:
         """Compare with one reference text, or with several at once."""
-        value = reference["answer"]["value"]
-        references = [
-            str(text) for text in (value if isinstance(value, (list, tuple)) else [value])
-        ]
+        references = [str(text) for text in golds_of(reference)]
         if not references:
             return {"invalid": 1}
         spoken = language_of("".join(references)) if self.language == "auto" else self.language

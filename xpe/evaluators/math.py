@@ -10,7 +10,7 @@ from pydantic import NonNegativeFloat, PositiveFloat
 from pydantic.dataclasses import dataclass
 
 from xpe.evaluators.algebra import compare
-from xpe.evaluators.base import TextEvaluator
+from xpe.evaluators.base import TextEvaluator, golds_of
 from xpe.registry import STRICT
 from xpe.text.formulas import (
     Collection,
@@ -93,9 +93,7 @@ class MathEvaluator(TextEvaluator):
 
     def judge_text(self, prediction: str, reference: Mapping[str, Any]) -> Measured:
         """Measure `math_accuracy`, `unparsed` and the text `extracted`."""
-        value = reference["answer"]["value"]
-        values = value if isinstance(value, (list, tuple)) else [value]
-        golds = [_gold(str(one).strip(), self.normalize) for one in values]
+        golds = [_gold(str(one).strip(), self.normalize) for one in golds_of(reference)]
         if not golds or not all(gold.formula or gold.number for gold in golds):
             return {"invalid": 1}
         reasoned = split_reasoning(prediction, markers=MARKERS)

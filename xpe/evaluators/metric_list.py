@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic.dataclasses import dataclass
 
 from xpe.errors import ConfigError
-from xpe.evaluators.base import TextEvaluator
+from xpe.evaluators.base import TextEvaluator, golds_of
 from xpe.metrics import (
     OUTPUT_TYPES,
     OutputType,
@@ -135,10 +135,8 @@ class MetricList(TextEvaluator):
         return {"invalid": 1} if view is None else self._measured(view)
 
     def judge_text(self, prediction: str, reference: Mapping[str, Any]) -> Measured:
-        """Measure a text against `reference["answer"]["value"]`, one text or several."""
-        value = reference["answer"]["value"]
-        values = value if isinstance(value, (list, tuple)) else (value,)
-        return self._measured(Texts((prediction,), tuple(str(text) for text in values)))
+        """Measure a text against the right answers, one text or several."""
+        return self._measured(Texts((prediction,), tuple(map(str, golds_of(reference)))))
 
     def _measured(self, view: View) -> Measured:
         columns: dict[str, Any] = {}

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from xpe.evaluators.base import TextEvaluator
+from xpe.evaluators.base import TextEvaluator, golds_of
 from xpe.registry import STRICT
 from xpe.text.reasoning import MARKERS, split_reasoning
 from xpe.text.tcm import (
@@ -72,8 +72,7 @@ class TcmDiagnosisEvaluator(TextEvaluator):
     def judge_text(self, prediction: str, reference: Mapping[str, Any]) -> Measured:
         """Compare the terms that the answer states with those of the gold."""
         answer = reference["answer"]
-        value = answer["value"]
-        gold = "、".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+        gold = "、".join(map(str, golds_of(reference)))
         kind: Kind | None = answer.get("type") if answer.get("type") in KINDS else None
         lexicon, wanted = self._read(gold, kind)
         if not wanted:

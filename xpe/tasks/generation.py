@@ -54,6 +54,8 @@ class Generation(TextTask):
     def gold(self, record: Record) -> tuple[Any, dict[str, Any]]:
         """Return the target text (a list where several are right) and the reference.
 
+        Of several right choices all are to be named, of several right texts any.
+
         Raises
         ------
         DataError
@@ -66,6 +68,8 @@ class Generation(TextTask):
         several = list(target) if isinstance(target, (list, tuple)) else [target]
         golds = [gold_index(gold, choices, record.place) for gold in several]
         reference = choice_reference(golds, choices)
+        if len(golds) > 1:
+            reference["answer"]["several"] = True
         texts = [choices[gold] for gold in golds]
         return texts if isinstance(target, (list, tuple)) else texts[0], reference
 
