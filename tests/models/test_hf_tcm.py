@@ -28,18 +28,15 @@ def questions(shared_data: Path, n: int) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def direct(model: Any, tokenizer: Any, prompt: str, letters: Sequence[str]) -> list[float]:
-    """Score each letter by a whole forward pass of its own, softmax over every row in float64."""
+    """Score letters, one token each, by one whole forward pass and a softmax in float64."""
     import torch
 
-    begun = len(tokenizer(prompt)["input_ids"])
-    scores = []
-    for letter in letters:
-        ids = torch.tensor([tokenizer(prompt + letter)["input_ids"]])
-        with torch.inference_mode():
-            logits = model(ids).logits[0, :-1].double()
-        rows = torch.log_softmax(logits, -1)[range(begun - 1, ids.shape[1] - 1), ids[0, begun:]]
-        scores.append(rows.sum().item())
-    return scores
+    ids = tokenizer(prompt)["input_ids"]
+    wholes = [tokenizer(prompt + letter)["input_ids"] for letter in letters]
+    assert all(whole[:-1] == ids for whole in wholes)
+    with torch.inference_mode():
+        row = torch.log_softmax(model(torch.tensor([ids])).logits[0, -1].double(), -1)
+    return [row[whole[-1]].item() for whole in wholes]
 
 
 def test_choices_of_100_questions_equal_transformers(
