@@ -207,7 +207,13 @@ def hf_likelihoods(model: Vllm, kind: str, folder: Path) -> None:
     found["xpe hf"] = score(transformers, asked, folder)
     transformers.close()
     with quiet():
-        peer = HFLM(pretrained=model.path, dtype="float32", batch_size=8, max_length=LENGTH)
+        peer = HFLM(
+            pretrained=model.path,
+            dtype="float32",
+            batch_size=8,
+            max_length=LENGTH,
+            device="cpu",
+        )
         said = peer.loglikelihood(instances(folder, kind), disable_tqdm=True)
     found["lm-eval hf"] = [value for value, _ in said]
     compared(kind, asked, found)
@@ -284,7 +290,7 @@ def main() -> None:
     words = argparse.ArgumentParser()
     words.add_argument("--full", action="store_true", help="100 questions, 500 texts, 5 rounds")
     words.add_argument("--questions", type=int, default=20)
-    words.add_argument("--texts", type=int, default=100)
+    words.add_argument("--texts", type=int, default=100, help="0: none")
     words.add_argument("--rounds", type=int, default=1)
     said = words.parse_args()
     if said.full:
@@ -301,7 +307,8 @@ def main() -> None:
         write(folder, said.questions)
         with taken({"model": model}):
             model.load()
-        texts(model, said.texts, said.rounds, folder)
+        if said.texts:
+            texts(model, said.texts, said.rounds, folder)
         for kind in CHOICES:
             likelihoods(model, kind, folder, said.rounds)
             hf_likelihoods(model, kind, folder)

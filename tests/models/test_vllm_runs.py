@@ -20,7 +20,7 @@ from xpe.errors import ConfigError, WeightsError
 from xpe.models.hf import Hf
 from xpe.models.smollm2 import SmolLM2
 from xpe.models.vllm import Vllm
-from xpe.types import LogLikelihood
+from xpe.types import LogLikelihood, Rolling
 
 pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]
 
@@ -148,17 +148,19 @@ def test_the_result_names_the_engine(start: Callable[..., Job], tmp_path: Path) 
 def test_a_lora_adapter(smol: SmolLM2, tmp_path: Path, ask: Any) -> None:
     """An adapter scores as the weights that it is merged into, and is part of the identity."""
     merged, adapter = made_adapter(smol, tmp_path)
-    request = LogLikelihood("The capital of France is", (" Paris", " the city of Rome"))
-    (plain,) = ask(smol, request)
-    (wanted,) = ask(Hf(path=str(merged)), request)
+    choices = LogLikelihood("The capital of France is", (" Paris", " the city of Rome"))
+    text = Rolling("Paris is the capital of France.")
+    (plain,) = ask(smol, choices)
+    wanted, wanted_text = ask(Hf(path=str(merged)), choices, text)
     assert abs(plain.log_likelihoods[0] - wanted.log_likelihoods[0]) > 0.01
     model = Vllm(path=smol.source.path, max_length=256, lora=str(adapter))
     try:
         model.check()
-        (found,) = ask(model, request)
+        found, found_text = ask(model, choices, text)
     finally:
         model.close()
     assert found.log_likelihoods == pytest.approx(wanted.log_likelihoods, abs=1e-3)
+    assert found_text.log_likelihoods == pytest.approx(wanted_text.log_likelihoods, abs=1e-3)
     assert "adapter" in model.identity
     with pytest.raises(WeightsError, match=r"adapter_config\.json"):
         Vllm(path=smol.source.path, max_length=256, lora=str(merged)).load()

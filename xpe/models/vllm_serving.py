@@ -65,6 +65,8 @@ class Serving:
         In which the engine computes.
     lora
         The adapter that every request names.
+    ways, for_texts
+        How continuations are scored, and the windows of texts; `prove` finds out.
     """
 
     started: Started
@@ -73,6 +75,7 @@ class Serving:
     dtype: str
     lora: Any = None
     ways: tuple[Way, ...] = (Way.WHOLE,)
+    for_texts: tuple[Way, ...] = (Way.WHOLE,)
     _pending: dict[str, _Pending] = field(default_factory=dict)
     _open: int = 0
     _count: int = 0
@@ -104,7 +107,12 @@ class Serving:
 
     def prove(self) -> None:
         """Find out which ways to log likelihoods are right here, fastest first."""
-        self.ways = proved(self._through, self.offers, self.block, self.prompts.length, self.dtype)
+        if self.lora is None or not self.offers.token_ids:
+            run = self._through
+            self.ways = proved(run, self.offers, self.block, self.prompts.length, self.dtype)
+        else:
+            # Log probabilities of a prompt with an adapter end the engine of vLLM 0.32.
+            self.ways = self.for_texts = (Way.READS,)
 
     # --- the stream -------------------------------------------------------------------------
 
@@ -245,7 +253,7 @@ class Serving:
                 ]
             case Rolling():
                 windows = self.prompts.text_rows(requests)
-                return [self._scoring(g, "a window", as_one, (Way.WHOLE,)) for g in windows]
+                return [self._scoring(g, "a window", as_one, self.for_texts) for g in windows]
             case Generate():
                 rows = self.prompts.generation_rows(requests)
                 return [self._writing(*pair) for pair in zip(requests, rows, strict=True)]
