@@ -15,7 +15,7 @@ from xpe._explain import build
 from xpe.compare import Cell, Comparable, Options, comparable, compare, document
 from xpe.errors import ConfigError
 from xpe.registry import STRICT
-from xpe.report import number, write_json, write_lines
+from xpe.report import number, terminal, write_json, write_lines
 from xpe.stats import power
 
 if TYPE_CHECKING:
@@ -37,15 +37,13 @@ class Output:
 
 def compare_command(words: Sequence[str]) -> int:
     """Compare the runs that come without `=`; settings of `Options` and `Output` may follow."""
-    from rich.console import Console
-
     settings = _settings(words)
     output_keys = Output.__dataclass_fields__.keys() & settings.keys()
     output: Output = build(Output, {key: settings.pop(key) for key in output_keys}, "")
     options: Options = build(Options, settings, "")
     runs = [comparable(word) for word in words if "=" not in word]
     cells = compare(runs, options)
-    console = Console()
+    console = terminal()
     show(runs, cells, options, console)
     found = document(runs, cells, options) if output.json or output.flips else {"flips": []}
     show_flips(found["flips"], output.flips, console)

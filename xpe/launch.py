@@ -22,7 +22,7 @@ from xpe.models.warm import taken
 from xpe.pipeline import Run, evaluate
 from xpe.plots import forest
 from xpe.progress import Progress
-from xpe.report import read_results, result_of, show_table, write_json, write_lines
+from xpe.report import read_results, result_of, show_table, terminal, write_json, write_lines
 from xpe.run_folder import CHECKPOINT, check_writable, discard, home_of, locked, logged
 from xpe.seeds import seed_globals
 from xpe.store import Store, StoredModel
@@ -74,19 +74,20 @@ def run(config: RunConfig) -> Result:
 
 
 def _launched(config: RunConfig, folder: Path, overrides: Sequence[str]) -> dict[str, Any]:
-    from rich.console import Console
-
-    # A file or a pipe has no width: lines there are as long as they need to be.
-    console = Console() if sys.stdout.isatty() else Console(width=200, soft_wrap=True)
+    console = terminal()
     mark = fingerprint(config)
     with locked(mark):
         home = home_of(config, folder, mark)
-        discard(folder, home.folder)
         if home.finished and not (config.rerun or config.fresh):
-            console.print(f"already finished: {home.folder}  (rerun=true repeats it)")
             found = read_results(home.folder)
-            show_table(found, console)
-            return found
+            other = changed(config, found)
+            if other is None:
+                discard(folder, home.folder)
+                console.print(f"already finished: {home.folder}  (rerun=true repeats it)")
+                show_table(found, console)
+                return found
+            home = home_again(config, folder, home, other)
+        discard(folder, home.folder)
         check_writable(home.folder)
         with logged(home.folder):
             return _job(_Job(config, home.folder, tuple(overrides), mark, console))
@@ -128,7 +129,8 @@ def _job(job: _Job) -> dict[str, Any]:
         )
         result = _watched(made, job, store)
         seconds = time.monotonic() - clock
-        facts = Facts(plain, started, seconds, job.fingerprint, data)
+        shots = {task.name: getattr(task, "shots", 0) for task in config.leaves}
+        facts = Facts(plain, started, seconds, job.fingerprint, data, shots)
         found = document(result, parts, facts)
         _write(result, found, folder, store)
         store["finished"] = True

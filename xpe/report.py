@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 SCHEMA = "xpe.results/1"
+_UNSCORED = {"n_invalid": "invalid", "n_timeout": "timed out"}
+"""What is named in the table only where it happened."""
 _ALWAYS = ("value", "stderr", "ci", "ci_method", "min", "max")
 
 
@@ -116,6 +119,16 @@ def read_results(folder: Path) -> dict[str, Any]:
     return document
 
 
+def terminal() -> Console:
+    """Return a console on standard output.
+
+    A file or a pipe has no width: lines there are as long as they need to be.
+    """
+    from rich.console import Console
+
+    return Console() if sys.stdout.isatty() else Console(width=200, soft_wrap=True)
+
+
 def show_table(document: Mapping[str, Any], console: Console) -> None:
     """Print `metric  value ± stderr  [interval]  n (failed, unparsed, truncated)` by task."""
     from rich.table import Table
@@ -141,15 +154,15 @@ def table_row(key: str, found: Mapping[str, Any]) -> tuple[str, str, str, str, s
     arrow = {True: "↑", False: "↓", None: ""}[found.get("higher_is_better")]
     counts = [found.get(name, 0) for name in ("n_failed", "n_unparsed", "n_truncated")]
     n = str(found["n"]) if found["count"] == found["n"] else f"{found['count']}/{found['n']}"
-    marks = "".join(
-        (" partial" if found.get("partial") else "", f" {found['why']}" if "why" in found else "")
-    )
+    marks = [f"{found[name]} {word}" for name, word in _UNSCORED.items() if found.get(name)]
+    marks += ["partial"] if found.get("partial") else []
+    marks += [found["why"]] if "why" in found else []
     return (
         f"{key} {arrow}",
         number(found["value"]),
         f"± {number(found['stderr'])}",
         "N/A" if found["ci"] is None else "[" + ", ".join(map(number, found["ci"])) + "]",
-        f"{n} ({', '.join(map(str, counts))}){marks}",
+        " ".join([f"{n} ({', '.join(map(str, counts))})", *marks]),
     )
 
 

@@ -15,15 +15,13 @@ from xpe.harness_rescore import rescore_harness
 from xpe.harness_runs import is_harness
 from xpe.pipeline import Rows, Run, summarise, tabulate
 from xpe.records import answer_of
-from xpe.report import read_results, results_json, show_table, write_json
+from xpe.report import read_results, results_json, show_table, terminal, write_json
 from xpe.stats.groups import group_estimates
 from xpe.types import Answer, Result, TaskResult
 
 
 def rescore_command(words: Sequence[str]) -> int:
     """Rescore the run folder that comes first; `stats.…=` and `evaluator.…=` may follow."""
-    from rich.console import Console
-
     folders = [Path(word) for word in words if "=" not in word]
     if len(folders) != 1:
         raise ConfigError("expected: xpe rescore RUN [stats.KEY=VALUE …] [evaluator.KEY.PARAM=…]")
@@ -33,7 +31,7 @@ def rescore_command(words: Sequence[str]) -> int:
     before = read_results(folder)
     found = before | results_json(rescore(folder, [word for word in words if "=" in word]))
     write_json(folder / "rescored.json", found)
-    console = Console()
+    console = terminal()
     show_table(found, console)
     equal = json.dumps(found["results"]) == json.dumps(before["results"])
     verdict = "equal to" if equal else "different from"
@@ -43,12 +41,10 @@ def rescore_command(words: Sequence[str]) -> int:
 
 def _rescore_files(path: Path, overrides: Sequence[str]) -> int:
     """Score the files of lm-evaluation-harness; the result lies beside them."""
-    from rich.console import Console
-
     found = results_json(rescore_harness(path, overrides))
     output = (path.parent if path.is_file() else path) / "rescored.json"
     write_json(output, found)
-    console = Console()
+    console = terminal()
     show_table(found, console)
     console.print(f"results: {output}", highlight=False)
     return 0

@@ -54,7 +54,7 @@ def test_a_run_reports_failures_and_usage_and_holds_no_key(places, tmp_path, cap
     failed = usage["failures"]["server"]
     assert code == 3
     assert 0 < failed < 12
-    assert found["results"]["arithmetic_zh"]["accuracy"]["n_failed"] == failed
+    assert found["results"]["arithmetic_zh"]["math_accuracy"]["n_failed"] == failed
     assert usage["retries"] == 3 * failed
     written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"out of order" in written
