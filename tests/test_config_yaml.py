@@ -23,6 +23,14 @@ TASK_OF_KIND = {
     "perplexity": "perplexity_en",
     "tool_call": "tool_call",
 }
+HARNESS_TASKS = Path(__file__).resolve().parent / "parity" / "tasks"
+NAMED = {
+    "task=lm_eval": [
+        "task.lm_eval.names=[parity_mc_letters]",
+        f'task.lm_eval.include_path="{HARNESS_TASKS}"',
+    ]
+}
+"""What a file that runs nothing on its own has to be told."""
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +53,8 @@ def _needed(choice: str) -> list[str]:
     """Give a value to what a file marks as needed (`???`)."""
     group, _, name = choice.partition("=")
     text = (CONF / group / f"{name}.yaml").read_text(encoding="utf-8")
-    return [f"{group}.{key}=given" for key in re.findall(r"^(\w+): \?\?\?", text, re.MULTILINE)]
+    unset = re.findall(r"^(\w+): \?\?\?", text, re.MULTILINE)
+    return [*(f"{group}.{key}=given" for key in unset), *NAMED.get(choice, [])]
 
 
 def _fitting(choice: str) -> list[str]:
