@@ -44,7 +44,8 @@ def choice(doc_id: int, lls: list[float], gold: int) -> dict[str, Any]:
         },
         "resps": [[[str(value), "False"]] for value in lls],
         "filtered_resps": [[str(value), "False"] for value in lls],
-        "metrics": ["acc", "f1"],
+        "metrics": ["acc", "f1", "brier_score"],
+        "brier_score": [gold, "[0.2 0.3 0.5]"],  # an array, as it is written
         "acc": float(lls.index(max(lls)) == gold),
         "f1": [gold, lls.index(max(lls))],
     }
@@ -76,6 +77,7 @@ def test_compared(runs: tuple[Path, Path]) -> None:
     assert found["mc", "acc"] == pytest.approx((1 / 4, 2 / 4, 1 / 4))
     # No label 1 is right: no hit, hence 0.
     assert found["mc", "f1"] == pytest.approx((0, 0, 0))
+    assert {metric for task, metric in found if task == "mc"} == {"acc", "f1"}
 
 
 def test_command(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:

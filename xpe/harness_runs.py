@@ -149,7 +149,9 @@ def _metrics(
         if chosen is None or (not numbers and chosen == "mean"):
             continue
         made = get_aggregation(chosen)
-        yield name, (Metric(name, made.kind(name), bool(better), _signature(name)), made)
+        metric = Metric(name, made.kind(name), bool(better), _signature(name))
+        if all(_measurable(value, metric, made) for value in values):
+            yield name, (metric, made)
 
 
 _KNOWN = frozenset(
@@ -171,6 +173,15 @@ def _signature(name: str) -> str | None:
     from xpe.metrics.corpus import SCORES, signature
 
     return signature(name, "en") if name in SCORES else None
+
+
+def _measurable(item: Any, metric: Metric, aggregation: Aggregation) -> bool:
+    """Whether an item survived the way to the file: the harness writes arrays as text."""
+    try:
+        aggregation.measured(metric.name, [_item(item, metric)])
+    except (TypeError, ValueError, IndexError):
+        return False
+    return True
 
 
 def _item(item: Any, metric: Metric) -> Any:
