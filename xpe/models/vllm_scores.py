@@ -24,6 +24,8 @@ MOST_IDS = 128
 _TOP = 20
 _TOLERANCE = {"float32": 1e-3}
 _LOW_PRECISION = 0.25
+_SHORTEST = 16
+"""L from which on there is room for a trial."""
 
 Place = tuple[int, int]
 """Row and position of a token in it."""
@@ -255,6 +257,8 @@ def proved(
 
     `run` sends a Scoring through the engine and returns its reply.
     """
+    if length < _SHORTEST:
+        return (Way.WHOLE,)
     rows = _trial(block, length)
     wanted = run(Scoring(rows, _as_scores, (Way.WHOLE,), offers, block))
     possible = (Way.CACHED, Way.READS) if offers.token_ids else ()
@@ -270,7 +274,7 @@ def proved(
 
 
 def _trial(block: int, length: int) -> list[Row]:
-    lead = tuple(7 + i % 50 for i in range(max(2, min(2 * block + 5, length - 8))))
+    lead = tuple(7 + i % 50 for i in range(min(2 * block + 5, length - 8)))
     return [Row((*lead, 11, *tail), len(lead) + 1) for tail in ((20, 21, 22), (31, 32), (40,))]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, assert_never
@@ -231,7 +232,9 @@ class Serving:
         names, self._open = list(self._pending), 0
         self._pending.clear()
         if names and not self.started.dead:
-            self._engine.abort_request(names)
+            # After an interrupt the engine may be ending too; that must not hide the interrupt.
+            with suppress(Exception):
+                self._engine.abort_request(names)
 
     # --- works ------------------------------------------------------------------------------
 
