@@ -65,7 +65,7 @@ def test_a_number_in_a_preset_loses_to_the_global_one() -> None:
 
 
 def test_gen_kwargs_reach_generation_tasks_only_and_lose_to_typed_ones() -> None:
-    """They are merged into what the file says, key by key."""
+    """They are merged into what the file says, key by key; a temperature beats its do_sample."""
     config = made(
         "task=[quiz,essay]",
         "gen_kwargs.max_gen_toks=50",
@@ -75,7 +75,6 @@ def test_gen_kwargs_reach_generation_tasks_only_and_lose_to_typed_ones() -> None
 
     assert config.task["essay"].generation_kwargs == {
         "max_gen_toks": 60,
-        "do_sample": False,
         "temperature": 0.5,
     }
     assert not hasattr(config.task["quiz"], "generation_kwargs")

@@ -64,6 +64,7 @@ def _fault(detail: dict[str, Any], cls: type[Any], path: str) -> ConfigError:
     if kind in {"missing", "missing_argument"}:
         return ConfigError(f"{full}: is needed but not given. Set it with {full}=…")
     wanted = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    wanted = wanted.replace("String should have at least 1 character", "a text that is not empty")
     made = SettingTypeError if kind.endswith(("_type", "_parsing", "_from_float")) else ConfigError
     return made(f"{full}: expected {wanted}, got {_shown(detail['input'])}")
 

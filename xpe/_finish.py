@@ -161,6 +161,9 @@ def _finish_task(
     if cfg["gen_kwargs"] and "generation_kwargs" in known:
         own = task.get("generation_kwargs") or {}
         mine = {key: own[key] for key in own if f"{where}.generation_kwargs.{key}" in typed}
+        if "temperature" in cfg["gen_kwargs"] and cfg.get("compat") is None:
+            # A temperature that was asked for is not to be undone by a file's `do_sample: false`.
+            own = {key: value for key, value in own.items() if key != "do_sample"}
         given["generation_kwargs"] = {**own, **cfg["gen_kwargs"], **mine}
     return {**task, **{key: value for key, value in given.items() if key in known}}
 

@@ -135,7 +135,7 @@ class RunConfig:
     max_failed: int = Field(default=0, ge=0)
     fresh: bool = False
     rerun: bool = False
-    output: str | None = None
+    output: str | None = Field(default=None, min_length=1)
 
     @field_validator("limit", mode="before")
     @classmethod

@@ -34,7 +34,7 @@ class Facts:
     """What is known of a job beside its numbers.
 
     `plain` is the resolved config as in `config.yaml`; `data` gives source and SHA-256 of the
-    data of each task.
+    data of each task, `shots` how many examples stand before each of its questions.
     """
 
     plain: Mapping[str, Any]
@@ -42,6 +42,7 @@ class Facts:
     seconds: float
     fingerprint: str
     data: Mapping[str, tuple[str, str]]
+    shots: Mapping[str, int]
 
 
 def document(result: Result, models: Mapping[str, Model], facts: Facts) -> dict[str, Any]:
@@ -52,7 +53,7 @@ def document(result: Result, models: Mapping[str, Model], facts: Facts) -> dict[
         **results_json(result),
         "configs": tasks,
         "versions": {name: task.get("version") for name, task in tasks.items()},
-        "n-shot": {name: task.get("num_fewshot") for name, task in tasks.items()},
+        "n-shot": dict(facts.shots),
         "config": _settings(facts.plain),
         "data": {name: list(pair) for name, pair in facts.data.items()},
         "git_hash": git_hash(),

@@ -23,7 +23,16 @@ from xpe.pipeline import Run, evaluate
 from xpe.plots import forest
 from xpe.progress import Progress
 from xpe.report import read_results, result_of, show_table, terminal, write_json, write_lines
-from xpe.run_folder import CHECKPOINT, check_writable, discard, home_of, locked, logged
+from xpe.run_folder import (
+    CHECKPOINT,
+    changed,
+    check_writable,
+    discard,
+    home_again,
+    home_of,
+    locked,
+    logged,
+)
 from xpe.seeds import seed_globals
 from xpe.store import Store, StoredModel
 from xpe.types import Model, Result

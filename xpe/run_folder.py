@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
 from xpe.config import RunConfig
 from xpe.data.cache import runs_dir
 from xpe.errors import OutputError, StoreError, XpeError
+from xpe.models.replay import Replay
 from xpe.report import read_results
 from xpe.store import Store
 
@@ -43,7 +45,7 @@ def home_of(config: RunConfig, folder: Path, mark: str) -> Home:
         if not config.rerun:
             for results in _newest(_runs(mark, "results.json")):
                 return Home(results.parent, finished=True)
-    return Home(_unused(folder))
+    return Home(unused(folder))
 
 
 def _chosen_home(chosen: Path, config: RunConfig, mark: str) -> Home:
@@ -79,13 +81,45 @@ def _newest(paths: Iterator[Path]) -> list[Path]:
     return sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True)
 
 
-def _unused(folder: Path) -> Path:
+def unused(folder: Path) -> Path:
     """A folder of the same second and fingerprint that already holds a run gets a neighbour."""
     candidate, number = folder.absolute(), 2
     while (candidate / "results.json").exists() or (candidate / CHECKPOINT).exists():
         candidate = folder.absolute().with_name(f"{number}-{folder.name}")
         number += 1
     return candidate
+
+
+def changed(config: RunConfig, found: Mapping[str, Any]) -> str | None:
+    """Name an input of a finished run that is another one now: data, or recorded outputs.
+
+    What cannot be read any more is not held against the result.
+    """
+    for task in config.leaves:
+        with suppress(XpeError):
+            if found["data"].get(task.name, [None, task.digest])[1] != task.digest:
+                return f"the data of {task.name}"
+    for name, model in config.models.items():
+        if isinstance(model, Replay):
+            with suppress(XpeError), closing(model):
+                if found["models"].get(name, {}).get("digest") != model.identity["digest"]:
+                    return "what was recorded"
+    return None
+
+
+def home_again(config: RunConfig, folder: Path, home: Home, other: str) -> Home:
+    """Choose the folder of a run that finished with other inputs.
+
+    Raises
+    ------
+    OutputError
+        Its results stand in the folder that was asked for.
+    """
+    said = f"{other} changed since {home.folder} was made"
+    if config.output is not None:
+        raise OutputError(f"{said}; choose another folder for output=, or fresh=true to replace it")
+    log.warning("%s: running again", said)
+    return Home(unused(folder))
 
 
 def discard(folder: Path, home: Path) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import random
 import sys
 
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from xpe.registry import STRICT
@@ -20,8 +21,8 @@ class Seeds:
     """
 
     random: int = 0
-    numpy: int = 1234
-    torch: int = 1234
+    numpy: int = Field(default=1234, ge=0, lt=2**32)
+    torch: int = Field(default=1234, ge=-(2**63), lt=2**64)
     fewshot: int = 1234
 
 

@@ -34,7 +34,7 @@ class SampleFiles:
 
 
 class Logbook:
-    """Writes to the log when a task begins and ends, and every failure once."""
+    """Writes to the log when a task begins and ends, every failure, and what cannot be scored."""
 
     def __init__(self) -> None:
         self._started = 0.0
@@ -49,7 +49,11 @@ class Logbook:
             place = f"{task}, document {doc_id}, turn {turn}, request {repeat}"
             log.info("%s to %s failed: %s: %s", place, asked.request.to, reply.kind, reply.message)
 
-    def answered(self, answer: Answer, measured: Mapping[str, Measured]) -> None: ...
+    def answered(self, answer: Answer, measured: Mapping[str, Measured]) -> None:
+        for name, found in measured.items():
+            if found.get("invalid"):
+                place = f"{answer.sample.task}, document {answer.sample.doc_id}"
+                log.info("%s: %s cannot score by its gold %r", place, name, answer.sample.target)
 
     def task_finished(self, result: TaskResult) -> None:
         seconds = time.monotonic() - self._started

@@ -11,9 +11,10 @@ import pytest
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from xpe.evaluators import get_evaluator
+from xpe.evaluators.base import TextEvaluator
 from xpe.tasks.generation import Generation
 from xpe.tasks.multiple_choice import MultipleChoice
-from xpe.types import Answer, Exchange, Generate, Generated, LogLikelihood, Sample, Scored
+from xpe.types import Answer, Exchange, Generate, Generated, LogLikelihood, Sample, Scored, Sums
 
 PREDICTIONS = ["The cat sat on the mat today.", "It rained hard all night.", "Good morning to you."]
 REFERENCES = [
@@ -34,6 +35,13 @@ def samples(folder: Path, golds: list[Any], cls: Any = Generation, **settings: A
     return list(task.samples())
 
 
+def evaluator_of(name: str, **settings: Any) -> TextEvaluator:
+    """Build one that measures answers."""
+    made = get_evaluator(name, **settings)
+    assert isinstance(made, TextEvaluator)
+    return made
+
+
 def said(sample: Sample, text: str) -> Answer:
     """Answer a question in writing."""
     return Answer(sample, (Exchange(Generate("?"), Generated(text)),))
@@ -42,11 +50,12 @@ def said(sample: Sample, text: str) -> Answer:
 def test_corpus_scores_take_all_references_of_a_task(tmp_path: Path) -> None:
     """BLEU, chrF and TER of a run are sacrebleu's with the same several references."""
     found = samples(tmp_path, REFERENCES)
-    evaluator = get_evaluator("bleu")
+    evaluator = evaluator_of("bleu")
     rows = [evaluator.measure(said(*pair)) for pair in zip(found, PREDICTIONS, strict=True)]
     streams = [[r[place] if place < len(r) else None for r in REFERENCES] for place in range(3)]
     for name, scorer in (("corpus_bleu", BLEU()), ("chrf", CHRF()), ("ter", TER())):
         kind = next(metric.kind for metric in evaluator.metrics if metric.name == name)
+        assert isinstance(kind, Sums)
         sums = np.array([sum(row[column] for row in rows) for column in kind.columns])
         expected = scorer.corpus_score(PREDICTIONS, streams).score
         assert float(kind.score(sums)) == pytest.approx(expected, abs=1e-9)
@@ -64,19 +73,19 @@ def test_corpus_scores_take_all_references_of_a_task(tmp_path: Path) -> None:
     ],
 )
 def test_any_of_several_texts_or_numbers_is_right(
-    tmp_path: Path, name: str, metric: str, golds: list[Any], text: str, right: int
+    tmp_path: Path, name: str, metric: str, golds: list[Any], text: str, *, right: int
 ) -> None:
     """A second right answer counts as the first does."""
     settings = {"names": ["exact_match"]} if name == "metrics" else {}
     (sample,) = samples(tmp_path, [golds])
-    assert get_evaluator(name, **settings).measure(said(sample, text))[metric] == right
+    assert evaluator_of(name, **settings).measure(said(sample, text))[metric] == right
 
 
 @pytest.mark.parametrize(("text", "right"), [("AC", 1), ("A", 0), ("C", 0), ("ABC", 0)])
 def test_all_of_several_choices_are_to_be_written(tmp_path: Path, text: str, right: int) -> None:
     """A question with two right options is right when both are named, and no other."""
     (sample,) = samples(tmp_path, [[0, 2]], doc_to_choice="c")
-    assert get_evaluator("accuracy").measure(said(sample, text))["accuracy"] == right
+    assert evaluator_of("accuracy").measure(said(sample, text))["accuracy"] == right
 
 
 @pytest.mark.parametrize(("best", "right"), [(0, 1), (1, 0), (2, 1)])
@@ -88,4 +97,4 @@ def test_the_likeliest_choice_may_be_any_of_the_right_ones(
     values = tuple(-1.0 if place == best else -9.0 for place in range(3))
     request = LogLikelihood("?", (" one", " two", " three"))
     answer = Answer(sample, (Exchange(request, Scored(values, (False,) * 3, (1,) * 3)),))
-    assert get_evaluator("accuracy").measure(answer)["accuracy"] == right
+    assert evaluator_of("accuracy").measure(answer)["accuracy"] == right

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from xpe.errors import DataError, FieldTypeError, MissingFieldError, retrieves_nothing
@@ -54,7 +55,7 @@ class Replay:
     recorded = True
     """Recorded outputs need no store around them."""
 
-    path: str
+    path: str = Field(min_length=1)
     by: Literal["id", "order"] = "id"
     reasoning: tuple[tuple[str, str], ...] = MARKERS
 

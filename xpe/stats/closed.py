@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from xpe.types import Float
 
+_SQUARE_OVERFLOWS = 1e100
+
 
 def mean_stderr(values_N: Float) -> float:
     """Return sd / √n with n − 1 degrees of freedom (S1)."""
@@ -53,7 +55,11 @@ def spread(values_N: Float) -> float:
     n = len(values_N)
     if n < 2:
         return math.nan
-    return math.sqrt(_squares(values_N - math.fsum(values_N) / n) / (n - 1))
+    # Squares of perplexities beyond 1e154 overflow; a power of two scales without rounding.
+    peak = float(np.abs(values_N).max())
+    scale = 2.0 ** (math.frexp(peak)[1] - 1) if peak > _SQUARE_OVERFLOWS else 1.0
+    scaled_N = values_N / scale
+    return scale * math.sqrt(_squares(scaled_N - math.fsum(scaled_N) / n) / (n - 1))
 
 
 def effective_size(n: int, plain: float, clustered: float, n_clusters: int) -> float:

@@ -121,6 +121,8 @@ class ErrorBar:
         self.value = self._value() if found.count else None
         self.why = self._reason()
         self.stderr = None if self.why else defined(self._stderr())
+        if self.stderr is None and self.why is None:
+            self.why = "undefined"
 
     def interval(self) -> tuple[Interval | None, str | None]:
         """Return the interval and the name of its method; None for both if undefined."""

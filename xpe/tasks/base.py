@@ -312,6 +312,7 @@ class TextTask:
         """
         if self.compat is None:
             self.texts.check(self.documents.record(0))
+            template.needs_field(self.cluster, self.documents.record(0))
             if self.shots:
                 self.shot_texts.check(self.pool.record(0))
         for sample in self.samples():

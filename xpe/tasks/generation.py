@@ -97,12 +97,17 @@ def generate_settings(kwargs: Mapping[str, Any]) -> dict[str, Any]:
     settings = {
         "max_tokens": stated[0] if stated else DEFAULT_MAX_TOKENS,
         "stop": _stops(until),
-        "temperature": 0.0 if do_sample is False else temperature,
+        "temperature": temperature,
         "top_p": left.pop("top_p", 1.0),
         "top_k": left.pop("top_k", 0),
     }
     _check(settings)
-    return {**settings, "temperature": float(settings["temperature"]), "extra": left}
+    greedy = do_sample is False
+    return {
+        **settings,
+        "temperature": 0.0 if greedy else float(settings["temperature"]),
+        "extra": left,
+    }
 
 
 def _stops(until: Any) -> tuple[str, ...]:
