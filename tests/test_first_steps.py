@@ -129,3 +129,14 @@ def test_a_typed_temperature_is_not_undone_by_the_file(here: Path) -> None:
     assert task.settings["temperature"] == 0.7
     greedy = ["task=sums", "gen_kwargs.temperature=0.7", "gen_kwargs.do_sample=false"]
     assert compose(greedy).task["sums"].settings["temperature"] == 0.0
+
+
+def test_rescoring_by_another_evaluator(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`xpe rescore` takes the choices of `xpe run`, with their settings."""
+    assert run("output=out") == 0
+    assert main(["rescore", "out", "evaluator=[accuracy,math]", "evaluator.math.tolerance=9"]) == 0
+    found = json.loads((here / "out" / "rescored.json").read_text("utf-8"))["results"]["sums"]
+    assert {"accuracy", "math_accuracy"} <= found.keys()
+    capsys.readouterr()
+    assert main(["rescore", "out", "evaluator=mth"]) == 2
+    assert "Did you mean 'math'" in capsys.readouterr().err

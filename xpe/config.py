@@ -214,6 +214,18 @@ def compose(overrides: Sequence[str] = ()) -> RunConfig:
     return finish(_hydra.compose(overrides), overrides)
 
 
+def chosen(override: str) -> Plain:
+    """Return the settings of a choice alone: `evaluator=[accuracy,math]` gives those two.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such option.
+    """
+    group = override.partition("=")[0]
+    return mapping(_hydra.plain(_hydra.compose([override]))[group], group)
+
+
 def finish(cfg: Any, overrides: Sequence[str] = ()) -> RunConfig:
     """Check and build a composed config (a DictConfig or a dict).
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from xpe.config import RunConfig, finish
+from xpe.config import RunConfig, chosen, finish
 from xpe.errors import ConfigError, DataFileError
 from xpe.harness_rescore import rescore_harness
 from xpe.harness_runs import is_harness
@@ -24,7 +24,9 @@ def rescore_command(words: Sequence[str]) -> int:
     """Rescore the run folder that comes first; `stats.…=` and `evaluator.…=` may follow."""
     folders = [Path(word) for word in words if "=" not in word]
     if len(folders) != 1:
-        raise ConfigError("expected: xpe rescore RUN [stats.KEY=VALUE …] [evaluator.KEY.PARAM=…]")
+        raise ConfigError(
+            "expected: xpe rescore RUN [stats.KEY=…] [evaluator=…] [evaluator.KEY.PARAM=…]"
+        )
     folder = folders[0]
     if is_harness(folder):
         return _rescore_files(folder, [word for word in words if "=" in word])
@@ -58,7 +60,7 @@ def rescore(folder: Path, overrides: Sequence[str] = ()) -> Result:
     folder
         A run folder: `config.yaml`, `results.json` and `samples/`.
     overrides
-        Dotted settings that change the evaluators or the statistics, nothing else.
+        A choice of evaluators, and dotted settings of these and of the statistics; nothing else.
 
     Raises
     ------
@@ -93,7 +95,10 @@ def _config(folder: Path, overrides: Sequence[str]) -> RunConfig:
                 f"{key}: rescoring can change stats.… and evaluator.… only; "
                 "all else was decided when the model was asked"
             )
-        _set(plain, key.split("."), yaml.safe_load(text))
+        if key == "evaluator":
+            plain[key] = chosen(override)
+        else:
+            _set(plain, key.split("."), yaml.safe_load(text))
     return finish(plain, overrides)
 
 
