@@ -98,3 +98,17 @@ def test_the_likeliest_choice_may_be_any_of_the_right_ones(
     request = LogLikelihood("?", (" one", " two", " three"))
     answer = Answer(sample, (Exchange(request, Scored(values, (False,) * 3, (1,) * 3)),))
     assert evaluator_of("accuracy").measure(answer)["accuracy"] == right
+
+
+@pytest.mark.parametrize("name", ["accuracy", "math", "bleu", "tcm_diagnosis"])
+def test_no_gold_at_all_is_invalid(name: str) -> None:
+    """A reference whose value is null cannot make an answer wrong."""
+    found = get_evaluator(name).evaluate(["None"], [{"answer": {"type": "text", "value": None}}])
+    assert next(iter(found.values()))["count"] == 0
+
+
+def test_wrong_settings_are_told_in_the_words_of_the_command_line() -> None:
+    """No ArgsKwargs, no "Value error": what was expected, what was got."""
+    with pytest.raises(ValueError, match=r"^bleu: weights: one for each") as caught:
+        get_evaluator("bleu", weights=[0.5, 0.5])
+    assert "ArgsKwargs" not in str(caught.value)

@@ -120,3 +120,14 @@ def test_items_of_the_harness(name: Name, expected: float) -> None:
     ]
     rows = [list(get_aggregation(name).measured(name, [item]).values()) for item in items]
     assert SCORES[name](np.array(rows).sum(axis=0)) == pytest.approx(expected)
+
+
+def test_ter_of_texts_longer_than_is_aligned_at_once() -> None:
+    """5,000 words need no edit to become themselves, one to lose one, some 2,900 to be cut."""
+    words = random.Random(5).choices([f"w{i}" for i in range(3000)], k=5000)
+    text = " ".join(words)
+    assert statistics("ter", text, [text], "en") == [0, 5000]
+    edits, _ = statistics("ter", text, [" ".join(words[:2100])], "en")
+    assert 2900 <= edits <= 3000
+    edits, _ = statistics("ter", text, [" ".join([*words[:4500], *words[4501:]])], "en")
+    assert edits == 1

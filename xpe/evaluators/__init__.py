@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from xpe.errors import ConfigError, SettingTypeError, nearest
+from xpe.errors import SettingTypeError, nearest
 from xpe.registry import EVALUATORS as EVALUATOR_REGISTRY
 
 if TYPE_CHECKING:
@@ -139,12 +139,10 @@ def _check_settings(kwargs: Iterable[str], known: dict[str, frozenset[str] | Non
 def _built(name: str, cls: Any, kwargs: dict[str, Any]) -> BaseEvaluator:
     from pydantic import ValidationError
 
+    from xpe._explain import translated
+
     try:
         made: BaseEvaluator = cls(**kwargs)
     except ValidationError as error:
-        details = "; ".join(
-            f"{'.'.join(map(str, found['loc']))}: {found['msg']}, got {found['input']!r}"
-            for found in error.errors()
-        )
-        raise ConfigError(f"evaluator {name!r}: {details}") from error
+        raise translated(error, cls, name) from error
     return made

@@ -150,7 +150,7 @@ class TextEvaluator(BaseEvaluator):
         return scores(self.metrics, rows)
 
     def _judged(self, prediction: Any, reference: Any) -> Measured:
-        if not self._is_valid_sample(prediction, reference):
+        if not self._is_valid_sample(prediction, reference) or reference["answer"]["value"] is None:
             return {"invalid": 1}
         return self.judge_text(str(prediction), reference)
 
