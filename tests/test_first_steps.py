@@ -140,3 +140,12 @@ def test_rescoring_by_another_evaluator(here: Path, capsys: pytest.CaptureFixtur
     capsys.readouterr()
     assert main(["rescore", "out", "evaluator=mth"]) == 2
     assert "Did you mean 'math'" in capsys.readouterr().err
+
+
+def test_predictions_can_be_scored_later(here: Path) -> None:
+    """What `predict_only=true` wrote is scored by `xpe rescore`."""
+    assert run("output=out", "predict_only=true") == 0
+    assert json.loads((here / "out" / "results.json").read_text())["results"] == {"sums": {}}
+    assert main(["rescore", "out"]) == 0
+    found = json.loads((here / "out" / "rescored.json").read_text())["results"]["sums"]
+    assert found["accuracy"]["value"] == 1.0

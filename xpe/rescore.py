@@ -55,6 +55,8 @@ def _rescore_files(path: Path, overrides: Sequence[str]) -> int:
 def rescore(folder: Path, overrides: Sequence[str] = ()) -> Result:
     """Measure the answers of a run's sample files and estimate every metric anew.
 
+    Those of a run with `predict_only` too, which scored nothing itself.
+
     Parameters
     ----------
     folder
@@ -88,6 +90,7 @@ def _config(folder: Path, overrides: Sequence[str]) -> RunConfig:
         plain: dict[str, Any] = yaml.safe_load(path.read_text("utf-8"))
     except (OSError, yaml.YAMLError) as error:
         raise DataFileError(f"{path} cannot be read: {error}") from error
+    plain["predict_only"] = False
     for override in overrides:
         key, _, text = override.partition("=")
         if key.split(".")[0] not in {"stats", "evaluator"}:
