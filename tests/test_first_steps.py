@@ -149,3 +149,14 @@ def test_predictions_can_be_scored_later(here: Path) -> None:
     assert main(["rescore", "out"]) == 0
     found = json.loads((here / "out" / "rescored.json").read_text())["results"]["sums"]
     assert found["accuracy"]["value"] == 1.0
+
+
+def test_replaying_a_run_under_another_prompt_is_told(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Replies of a run without examples are not silently those of a run with one."""
+    assert run("output=out") == 0
+    assert run("model.path=out", "output=same") == 0
+    assert "another prompt" not in capsys.readouterr().err
+    assert run("model.path=out", "output=other", "num_fewshot=1") == 0
+    assert capsys.readouterr().err.count("answers another prompt than this run's") == 1

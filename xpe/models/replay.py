@@ -8,6 +8,8 @@ another name for `id`, the number of the document, counted from 0.
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +20,7 @@ from pydantic.dataclasses import dataclass
 
 from xpe.errors import DataError, FieldTypeError, MissingFieldError, retrieves_nothing
 from xpe.models.recordings import Line, Recordings
-from xpe.records import from_json
+from xpe.records import from_json, to_json
 from xpe.registry import STRICT
 from xpe.text.reasoning import MARKERS, split_reasoning
 from xpe.types import (
@@ -35,6 +37,8 @@ from xpe.types import (
     Rolling,
     Scored,
 )
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -106,9 +110,21 @@ class Replay:
     def _recordings(self) -> Recordings:
         return Recordings.read(Path(self.path).expanduser(), by_order=self.by == "order")
 
+    @cached_property
+    def _warned(self) -> set[str]:
+        """The tasks whose recorded prompts were found to differ."""
+        return set()
+
     def _reply(self, asked: Asked, line: Line, place: int) -> Reply:
         if "replies" in line.content:
-            return _kept(asked, line, place)
+            recorded, reply = _kept(asked, line, place)
+            if asked.origin.task not in self._warned and _is_other(recorded, asked.request):
+                self._warned.add(asked.origin.task)
+                log.warning(
+                    "%s answers another prompt than this run's; its replies are taken all the same",
+                    line.where,
+                )
+            return reply
         if isinstance(asked.request, Generate):
             return self._predicted(_nth(line, "prediction", place), line)
         if isinstance(asked.request, Retrieve):
@@ -142,13 +158,14 @@ class _Places:
         return before + origin.repeat
 
 
-def _kept(asked: Asked, line: Line, place: int) -> Reply:
-    """Return a reply of an earlier run; those of a judge are not the model's."""
+def _kept(asked: Asked, line: Line, place: int) -> tuple[Mapping[str, Any], Reply]:
+    """Return request and reply of an earlier run; those of a judge are not the model's."""
     pairs = zip(line.content["requests"], line.content["replies"], strict=True)
-    mine = [reply for request, reply in pairs if request.get("to", "model") == asked.request.to]
+    mine = [pair for pair in pairs if pair[0].get("to", "model") == asked.request.to]
     if place >= len(mine):
         raise _too_few(line, place, len(mine))
-    reply: Reply = from_json(mine[place], line.where)
+    recorded, plain = mine[place]
+    reply: Reply = from_json(plain, line.where)
     wanted = _replied_by(asked.request)
     if not isinstance(reply, (wanted, Failure)):
         raise FieldTypeError(
@@ -157,7 +174,16 @@ def _kept(asked: Asked, line: Line, place: int) -> Reply:
         )
     if isinstance(reply, Scored) and isinstance(asked.request, LogLikelihood | Rolling):
         _check_count(asked.request, len(reply.log_likelihoods), line)
-    return reply
+    return recorded, reply
+
+
+def _is_other(recorded: Mapping[str, Any], request: Request) -> bool:
+    """Whether the recorded request read other text than this one; settings may differ."""
+    asked = json.loads(json.dumps(to_json(request), default=str))
+    return any(
+        recorded.get(name) != asked.get(name)
+        for name in ("prompt", "context", "continuations", "text")
+    )
 
 
 def _replied_by(request: Request) -> type[Generated | Scored | Retrieved]:
