@@ -66,6 +66,13 @@ def test_longest_first_and_alike_together() -> None:
     assert planned(needs, 10_000) == [[0, 2, 1, 3]] or planned(needs, 10_000) == [[0, 2, 3, 1]]
 
 
+def test_small_families_join_the_others() -> None:
+    """Two requests with one beginning are no batch of their own where that is too little."""
+    needs = [Need(letter * 70) for letter in "AABCD"]
+    assert planned(needs, 1000) == [[0, 1], [2, 3, 4]]
+    assert planned(needs, 1000, least=141) == [[0, 1, 2, 3, 4]]
+
+
 def test_lengths() -> None:
     """Shared lengths by hand; a header is a multiple of the block and leaves a token over."""
     assert shared_length([]) == 0

@@ -150,8 +150,10 @@ class CausalModel(Tokenized):
             group = [asked[i] for i in members]
             requests = [one.request for one in group]
             needs = self.prompts.needs(requests)
-            room = self._budget * (_WRITTEN if isinstance(requests[0], Generate) else 1)
-            batches += (tuple(group[i] for i in batch) for batch in planned(needs, room))
+            writes = isinstance(requests[0], Generate)
+            room = self._budget * (_WRITTEN if writes else 1)
+            dealt = planned(needs, room, least=room // 2 if writes else 0)
+            batches += (tuple(group[i] for i in batch) for batch in dealt)
         return batches
 
     def run(self, batch: tuple[Asked, ...], /) -> tuple[Reply, ...]:

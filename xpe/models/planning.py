@@ -68,14 +68,16 @@ def header_length(sequences: Sequence[Tokens | str], most: int = sys.maxsize) ->
     return length - length % BLOCK
 
 
-def planned(needs: Sequence[Need], budget: int) -> Batches:
+def planned(needs: Sequence[Need], budget: int, least: int = 0) -> Batches:
     """Deal the indices of `needs` into batches of at most `budget` padded tokens.
 
-    A request that exceeds the budget on its own gets a batch of its own.
+    A request that exceeds the budget on its own gets a batch of its own. A family that costs
+    fewer than `least` tokens is worked off together with those that have none: where each step
+    of a batch costs time whatever its size, a small batch costs more than its header saves.
     """
     return [
         batch
-        for family, header in _families(needs)
+        for family, header in _families(needs, least)
         for batch in dealt([needs[i].cost - header for i in family], budget, family, header)
     ]
 
@@ -114,11 +116,14 @@ def grouped(keys: Sequence[Hashable]) -> Batches:
     return list(groups.values())
 
 
-def _families(needs: Sequence[Need]) -> Iterator[tuple[list[int], int]]:
+def _families(needs: Sequence[Need], least: int) -> Iterator[tuple[list[int], int]]:
     """Yield the members of each family in the order of work, and the length of their header."""
     families = grouped([need.tokens[:FAMILY] for need in needs])
-    loners = [family[0] for family in families if len(family) == 1]
-    shared = [family for family in families if len(family) > 1]
+    large = [len(f) > 1 and sum(needs[i].cost for i in f) >= least for f in families]
+    shared = [family for family, is_large in zip(families, large, strict=True) if is_large]
+    loners = [
+        i for family, is_large in zip(families, large, strict=True) if not is_large for i in family
+    ]
     for family in [*shared, loners]:
         header = header_length([needs[i].tokens for i in family])
         yield _longest_first(family, needs, header), header
