@@ -62,6 +62,7 @@ def test_table_shows_value_error_interval_and_counts() -> None:
     show_table(document(), Console(file=out, width=200, color_system=None))
     lines = [" ".join(line.split()) for line in out.getvalue().splitlines()]
 
+    assert lines[0] == "task metric value ± stderr [interval] n (failed, unparsed, truncated)"
     assert "toy acc ↑ 0.6200 ± 0.0120 [0.6000, 0.6400] 1319 (0, 0, 0)" in lines
     assert "ppl,strict ↑ 0.5000 ± N/A N/A 8/10 (2, 0, 0) partial off" in lines
     assert any(line.startswith("all (group) acc") for line in lines)

@@ -138,7 +138,7 @@ def show_table(document: Mapping[str, Any], console: Console) -> None:
     table.add_column("metric", overflow="fold")
     table.add_column("value", justify="right", no_wrap=True)
     table.add_column("± stderr", no_wrap=True)
-    table.add_column("[interval]", no_wrap=True)
+    table.add_column(r"\[interval]", no_wrap=True)
     table.add_column("n (failed, unparsed, truncated)")
     for section in ("results", "groups"):
         for task, estimates in document[section].items():
