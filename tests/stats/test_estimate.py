@@ -77,6 +77,17 @@ def test_named_interval_is_taken(name: str, method: str | None) -> None:
     assert made.stderr == pytest.approx(0.1051314966)
 
 
+def test_no_interval_reaches_beyond_the_limits() -> None:
+    """Scores in [0, 1] near 0 have a t interval below 0; it is cut where no score can lie."""
+    rows = table(s=[0.0, 0.0, 0.1])
+    free = estimate(Metric("s", Mean("s")), rows, QUICK)
+    held = estimate(Metric("s", Mean("s"), limits=(0.0, 1.0)), rows, QUICK)
+
+    # mean 1/30, stderr 1/30, t(0.975, 2) = 4.302653
+    assert free.ci == pytest.approx((1 / 30 - 4.302653 / 30, 1 / 30 + 4.302653 / 30), abs=1e-6)
+    assert held.ci == pytest.approx((0.0, 1 / 30 + 4.302653 / 30), abs=1e-6)
+
+
 def test_named_interval_that_does_not_fit_gives_way() -> None:
     """Wilson is for 0/1 values; a median under it has its own interval."""
     made = of(Order("x"), table(x=[0.5, 2, 3, 9]), Stats(bootstrap_iters=2_000, interval="wilson"))

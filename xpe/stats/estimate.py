@@ -82,7 +82,7 @@ def _estimate(metric: Metric, table: Table, error: ErrorBar, n_task: int | None)
     return Estimate(
         value=error.value,
         stderr=error.stderr,
-        ci=ci,
+        ci=_within(ci, metric.limits),
         ci_method=ci_method,
         n=n,
         count=found.count,
@@ -251,6 +251,13 @@ def _repeats(metric: Metric, found: Statistic, table: Table) -> Mapping[str, flo
     repeats = len(repeats_N) / math.fsum(1 / repeats_N)
     within, between = variance_split(found.values_N, within_N, repeats)
     return {"repeats": repeats, "within_variance": within, "between_variance": between}
+
+
+def _within(ci: Interval | None, limits: tuple[float, float] | None) -> Interval | None:
+    """Cut an interval where no value can lie; t does not know that a score ends at 0 and 1."""
+    if ci is None or limits is None:
+        return ci
+    return max(ci[0], limits[0]), min(ci[1], limits[1])
 
 
 def _count(table: Table, name: str) -> int:
