@@ -52,7 +52,7 @@ def demo(session: nox.Session) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run the tests against the installed wheel."""
-    install(session, f"{ROOT}[hf,api,tools]", *group("tests"))
+    install(session, f"{ROOT}[hf,api,tools,rouge]", *group("tests"))
     targets = [str(ROOT / "tests")] if not _names_tests(session.posargs) else []
     # Each worker has a core: more threads than that would wait for one another.
     session.env["OMP_NUM_THREADS"] = "1"
@@ -79,7 +79,7 @@ def types(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """Run every example in the documents."""
-    install(session, f"{ROOT}[hf,api,tools]", *group("tests"))
+    install(session, f"{ROOT}[hf,api,tools,rouge]", *group("tests"))
     pytest(session, str(ROOT / "tests" / "test_docs.py"), *session.posargs)
 
 

@@ -14,7 +14,7 @@ from sacrebleu.metrics import CHRF, TER
 from xpe.evaluators import get_evaluator
 from xpe.evaluators.base import scores
 from xpe.evaluators.metric_list import MetricList
-from xpe.types import Answer, Exchange, Generate, Generated, LogLikelihood, Sample, Scored
+from xpe.types import Answer, Exchange, Generate, Generated, LogLikelihood, Rolling, Sample, Scored
 
 Case = Mapping[str, Any]
 
@@ -93,6 +93,29 @@ def rouge_l(case: Case) -> float:
     return float(evaluator.measure(written(case["doc"], case["model_response"]["text"]))["rougeL"])
 
 
+def word_perplexity(case: Case) -> float:
+    """Score whole texts, which these cases call queries, by the log likelihoods of their tokens."""
+    evaluator = MetricList(names=("word_perplexity",), output_type="loglikelihood_rolling")
+    rows = []
+    for doc, reply in zip(case["docs"], case["model_responses"], strict=True):
+        text = doc["query"]
+        sample = Sample("t", 0, doc, text, {"answer": {"type": "text", "value": text}})
+        scored = Scored((sum(reply["logprobs"]),), (False,), (len(reply["logprobs"]),))
+        rows.append(evaluator.measure(Answer(sample, (Exchange(Rolling(text), scored),))))
+    return float(scores(evaluator.metrics, rows)["word_perplexity"]["score"])
+
+
+def greedy_gold(case: Case) -> float:
+    """Score one for a gold that the model would write itself."""
+    evaluator = MetricList(names=("acc",), output_type="loglikelihood")
+    doc, flags = case["doc"], case["model_response"]["argmax_logits_eq_gold"]
+    text = doc["choices"][doc["gold_index"]]
+    sample = Sample("t", 0, doc, text, {"answer": {"type": "text", "value": text}})
+    scored = Scored((-1.0,), (bool(flags[doc["gold_index"]]),), (1,))
+    answer = Answer(sample, (Exchange(LogLikelihood("q", (text,)), scored),))
+    return float(evaluator.measure(answer)["acc"])
+
+
 MEASURED: dict[str, Callable[[Case], float]] = {
     "exact_match": of_texts("exact_match"),
     "f1_score": of_texts("word_f1"),
@@ -105,6 +128,8 @@ MEASURED: dict[str, Callable[[Case], float]] = {
     "rougeL": rouge_l,
     "loglikelihood_acc": of_choices("acc"),
     "mcc": of_choices("mcc"),
+    "word_perplexity": word_perplexity,
+    "acc_golds_likelihood": greedy_gold,
 }
 
 
