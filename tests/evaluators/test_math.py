@@ -6,10 +6,11 @@ import json
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from xpe.evaluators.math import MathEvaluator
+from xpe.text.reasoning import MARKERS, split_reasoning
 
 FIGURES = "零一二三四五六七八九"
 
@@ -386,9 +387,15 @@ def test_never_raises(text):
         assert measured == {"timeout": 1} or measured["math_accuracy"] in {0.0, 1.0}
 
 
-@given(st.text(min_size=1))
-@settings(max_examples=50, deadline=None)
-def test_no_gold_raises(gold):
+@given(
+    (
+        st.text(min_size=1)
+        | st.text("丁0123.,-=$一百分之 \\{}[]()x^答案是: \x85\u3000。", min_size=1)
+    ).filter(lambda gold: split_reasoning(gold, markers=MARKERS).answer == gold)
+)
+@example("丁\x85")
+@example(":.1")
+@settings(max_examples=100, deadline=None)
+def test_gold_is_right(gold):
     """Whatever stands in a gold, an equal answer is right, or the gold is invalid."""
-
     assert judged(gold, gold).get("math_accuracy", 1.0) == 1.0

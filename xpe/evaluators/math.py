@@ -46,6 +46,7 @@ _UNPARSED = Verdict(right=False, extracted="")
 class Gold(NamedTuple):
     """A gold answer as it is compared: as a number, as a collection, or as a formula."""
 
+    text: str
     formula: str
     number: Number | None
     collection: Sequence[Collection] | None
@@ -113,6 +114,9 @@ class MathEvaluator(TextEvaluator):
             verdict = self._verdict(text, gold)
             if verdict.right:
                 return verdict
+            # Whatever was read into the two, an answer that is the gold itself is right.
+            if text.strip() == gold.text:
+                return Verdict(right=True, extracted=gold.text)
             best = best if best.timeout else verdict
         return best
 
@@ -164,7 +168,7 @@ def _gold(text: str, normalise: bool) -> Gold:
     whole = answer_number(text, "strict", normalise=normalise)
     whole = whole or answer_number(formula, "strict", normalise=normalise)
     if whole:
-        return Gold(formula, whole, None, is_algebra=False)
+        return Gold(text, formula, whole, None, is_algebra=False)
     collection, algebra = collection_of(formula), is_algebra(formula)
     number = None if collection or algebra else answer_number(text, normalise=normalise)
-    return Gold(formula, number, collection, algebra)
+    return Gold(text, formula, number, collection, algebra)

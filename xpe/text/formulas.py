@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from xpe.text.anchors import last_anchor
-from xpe.text.normalise import clip
+from xpe.text.normalise import WHITE, clip
 from xpe.text.numbers import close, whole_number
 from xpe.text.numerals import plain_math, raised, read_numeral
 
@@ -67,7 +67,7 @@ def is_algebra(text: str) -> bool:
     """Whether a text is mathematics that is not a plain number: x^2+1, 2√3, [0, 1), 3+5."""
     if len(text) > _LONGEST:
         return False
-    text = plain_math(text).strip(" $")
+    text = plain_math(text).strip(f"{WHITE}$")
     if not text or _NOT_MATHS.search(_FUNCTION.sub("", text)):
         return False
     return whole_number(text) is None and (
@@ -82,7 +82,7 @@ def formula_of(text: str) -> str:
     text = clip(text)
     anchor = last_anchor(text)
     region = text[anchor.start : anchor.end][: 4 * _LONGEST] if anchor else text
-    region = region.strip(" \t\r\n*:：")
+    region = region.strip(f"{WHITE}*:：")
     if anchor and anchor.kind in {"box", "hashes"}:
         return region
     if anchor is None and (len(region) <= _LONGEST and "\n" not in region):
@@ -107,15 +107,15 @@ def _inside(match: re.Match[str]) -> str:
 
 def _without_words(text: str) -> str:
     """Return what follows the last word, all of the text where that is nothing."""
-    bare = text.strip(" \t*.。")
+    bare = text.strip(f"{WHITE}*.。")
     words = [*_WORD.finditer(_FUNCTION.sub(lambda match: "0" * len(match[0]), bare))]
-    rest = bare[words[-1].end() :].strip(" \t,，:：*$") if words else bare
+    rest = bare[words[-1].end() :].strip(f"{WHITE},，:：*$") if words else bare
     return rest or bare
 
 
 def latex_of(text: str) -> str | None:
     """Return a formula in LaTeX; None for what is too long or too deep to be one."""
-    text = text.strip(" \t\r\n$.。")
+    text = text.strip(f"{WHITE}$.。")
     if len(text) > _LONGEST or _depth(text) > _DEEPEST:
         return None
     text = _POWER.sub(r"^{\1}", raised(text))
@@ -145,7 +145,7 @@ def collection_of(text: str) -> tuple[Collection, ...] | None:
     if len(text) > _LONGEST:
         return None
     text = plain_math(text).replace("\\{", "{").replace("\\}", "}").replace("\\cup", "∪")
-    text = text.replace("\\infty", "∞").replace("，", ",").strip(" $")
+    text = text.replace("\\infty", "∞").replace("，", ",").strip(f"{WHITE}$")
     parts = [_part(part.strip()) for part in text.split("∪")]
     found = tuple(part for part in parts if part)
     return found if found and len(found) == len(parts) else None

@@ -8,6 +8,9 @@ import unicodedata
 MOST = 65_536
 """Characters that extraction reads: of a longer text, its first and its last half of this."""
 
+WHITE = "".join(filter(str.isspace, map(chr, range(0x3001))))
+"""Every white-space character, for `strip` with other characters: what `strip()` alone removes."""
+
 _CHANGEABLE = re.compile(
     r"[\x00-\x7f]?[^\x00-\x7f\u2013\u2014\u2018-\u201d\u3001-\u3011\u4e00-\u9fff]+"
 )
