@@ -166,6 +166,35 @@ def test_graded_corruptions_of_treatments(cases: list[dict[str, str]]) -> None:
     assert values[2] - values[3] > 0.2
 
 
+@pytest.mark.parametrize(
+    ("gold", "kind"),
+    [("肺气郁痹证", "syndrome"), ("疖", "disease"), ("祛瘀消痈，化浊排脓", "treatment")],
+)
+@pytest.mark.parametrize("sentence", ["{}", *SENTENCES])
+def test_golds_outside_the_table_score_full_marks(gold: str, kind: str, sentence: str) -> None:
+    """A gold that no table holds whole is found in an answer as it was cut itself."""
+    assert score(sentence.format(gold), gold, kind) == 1
+
+
+@settings(deadline=None)
+@given(
+    st.text("肺气郁痹证脾虚风寒束表湿热疖、，（）无未见", min_size=1, max_size=12),
+    st.sampled_from(KINDS),
+)
+def test_a_gold_is_its_own_answer(gold: str, kind: str) -> None:
+    """Whatever stands in a gold, an equal answer scores 1, or the gold is invalid."""
+    measured = EVALUATOR.judge_text(gold, {"answer": {"type": kind, "value": gold}})
+    assert measured == {"invalid": 1} or measured["score"] == 1
+
+
+@pytest.mark.parametrize(
+    "method", ["化瘀散结", "健脾化痰", "清肝利胆", "温肾固涩", "养血柔肝", "补肾调冲"]
+)
+def test_a_method_of_the_vocabulary_is_one_term(method: str) -> None:
+    """A gold is not cut inside it, so one of two terms right is F1 2/3 and Jaccard 1/2."""
+    assert score(method, f"{method}，凉血止血", "treatment") == pytest.approx(0.6 * 2 / 3 + 0.4 / 2)
+
+
 @settings(deadline=None)
 @given(st.text(max_size=300), st.text(max_size=20), st.sampled_from([*KINDS, "text"]))
 def test_no_text_raises(text: str, gold: str, kind: str) -> None:

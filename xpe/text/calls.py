@@ -1,7 +1,8 @@
 """Tool calls out of what a model wrote.
 
 Read are `<tool_call>` tags and their like, fenced and bare JSON (`{"name", "arguments"}` under the
-names that are in use, one or a list), `Action:` with `Action Input:`, and Python-style calls.
+names that are in use, one or a list), the forms of `xpe.text.markup`, `Action:` with
+`Action Input:`, and Python-style calls.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from xpe.text.lenient import Reader, Spent, Unreadable, values_in
+from xpe.text.markup import elements, first_element, headed, headed_alone
 
 _TAG = re.compile(
-    r"<(/?)(?:tool_calls?|function_calls?|functioncall)>"
-    r"|<\|(?:tool_calls?|python_tag|tool_call_begin)\|>|\[TOOL_CALLS\]",
+    r"<(?P<close>/?)(?:[\w｜]{1,16}[:｜])?(?:tool_calls?|function_calls?|functioncall)>"
+    r"|<[|｜](?P<shut>/?)tool[_▁]calls?(?:[_▁]section)?(?:[_▁](?:begin|start|(?P<end>end)))?[|｜]>"
+    r"|(?P<python><\|python_tag\|>)|\[TOOL_CALLS\]|\bto=functions\.",
     re.IGNORECASE,
 )
 _NAMES = ("name", "tool_name", "function_name", "tool", "api_name", "action")
@@ -31,16 +34,23 @@ _ARGUMENTS = (
 _WRAPPERS = ("tool_calls", "tool_call", "function_call", "function_calls")
 _LABEL = re.compile(r"\A\s*json")
 _BARE = frozenset({"name", "id", "type"})
-_ACTION = re.compile(r"^[ \t]*Action:[ \t]*([^\s(]+)[ \t]*\r?\n[ \t]*Action Input:", re.MULTILINE)
+_ACTION = re.compile(
+    r"^[ \t]*(?:Action|✿FUNCTION✿):[ \t]*([^\s(]+)[ \t]*\r?\n[ \t]*(?:Action Input|✿ARGS✿):",
+    re.MULTILINE,
+)
 _NAME = r"(?:[^\W\d]\w*\.)*+[^\W\d]\w*+"
 _LINE = re.compile(rf"^[ \t\[*>`\-]*+(?:\w++[ \t]*=[ \t]*)?+(?={_NAME}\()", re.MULTILINE)
 _CALL = re.compile(rf"({_NAME})\(")
+_METHOD = re.compile(r"\A\s*+([^\W\d]\w*+)\.call\(")
 _KEY = re.compile(r"([^\W\d]\w*+)\s*+=(?!=)")
 _LINE_REST = re.compile(r"[^\n]*")
-_REST = re.compile(r"[ \t`\];]*+(?=\r?\n|$)")
+_REST = re.compile(r"[ \t`\];]*+(?:<[|｜/][^<>\n]{0,40}+>)*+(?=\r?\n|$)")
 _ATTEMPT = re.compile(
-    rf"""["'“](?:{"|".join(_NAMES + _ARGUMENTS)})["'”]\s*+[:：]|Action Input:|^\s*+\[?{_NAME}\(""",
+    rf"""["'“](?:{"|".join(_NAMES + _ARGUMENTS)})["'”]\s*+[:：]|Action Input:|<arg_key>"""
+    rf"""|^\s*+\[?{_NAME}\(""",
 )
+_BRACKET = re.compile(r"[{\[]")
+_ALONE = re.compile(r"\s*+(?!(?:none|null|json)\s*+\Z)([A-Za-z_][\w.\-]*+)\s*+\Z", re.IGNORECASE)
 _LONGEST = 1_000_000
 
 
@@ -65,7 +75,7 @@ def calls_in(text: str) -> Calls:
     if bodies:
         found = tuple(call for body in bodies for call in _calls_of_body(body))
         return Calls(found, unparsed=not found)
-    for ways in (_fenced, _written, _acted, _pythonic):
+    for ways in (_marked, _fenced, _written, _headed, _acted, _pythonic):
         if found := tuple(ways(text)):
             return Calls(found)
     return Calls((), unparsed=_ATTEMPT.search(text) is not None)
@@ -127,13 +137,33 @@ def _tagged(text: str) -> Iterator[str]:
     tags = list(_TAG.finditer(text))
     ends = [*(tag.start() for tag in tags[1:]), len(text)]
     for tag, end in zip(tags, ends, strict=False):
-        if not tag[1] and text[tag.end() : end].strip():
-            yield text[tag.end() : end]
+        closing = tag["close"] or tag["shut"] or tag["end"]
+        body = text[tag.end() : end]
+        if not closing and body.strip():
+            # Llama 3 calls the tools that come with it as methods.
+            yield _METHOD.sub(r"\1(", body, count=1) if tag["python"] else body
 
 
 def _calls_of_body(body: str) -> tuple[Call, ...]:
+    bracket = _BRACKET.search(body)
+    element = first_element(body)
+    if element is not None and (bracket is None or element < bracket.start()):
+        return tuple(_marked(body))
+    if head := headed(body):
+        return (Call(*head),)
     found = tuple(call for value in values_in(body) for call in calls_of(value.value, bare=True))
-    return found or tuple(_pythonic(body))
+    alone = _ALONE.match(body)
+    return found or tuple(_pythonic(body)) or ((Call(alone[1], {}),) if alone else ())
+
+
+def _marked(text: str) -> Iterator[Call]:
+    return (Call(*made) for made in elements(text))
+
+
+def _headed(text: str) -> Iterator[Call]:
+    made = headed_alone(text)
+    if made:
+        yield Call(*made)
 
 
 def _fenced(text: str) -> Iterator[Call]:

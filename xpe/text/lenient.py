@@ -52,6 +52,26 @@ class Found(NamedTuple):
     end: int
 
 
+class Untyped(str):
+    """An argument from a form that writes all values alike, such as XML: "3" may be a number."""
+
+    __slots__ = ()
+
+    def read(self) -> Any:
+        """Return the JSON or Python value that it spells, else the plain text."""
+        reader = Reader(self)
+        try:
+            value, end = reader.value(0)
+            return value if reader.space(end) == len(self) else str(self)
+        except (Unreadable, Spent):
+            return str(self)
+
+
+def plain(value: Any) -> Any:
+    """Return a value as it is, and one without a type as what it spells."""
+    return value.read() if isinstance(value, Untyped) else value
+
+
 class Unreadable(Exception):  # noqa: N818 - says that there is no value here
     """What stands here is no value."""
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 Kind: TypeAlias = Literal["syndrome", "disease", "treatment"]
@@ -36,6 +37,7 @@ _STATES = re.compile(r"(?:内|壅|炽|偏|亢)?(?:盛|蕴|结|停|阻|滞)证?|�
 _FUNCTION = re.compile(
     r"[的是为因患者我您你他本该此应当即故且但而请与]|考虑|诊断|辨证|建议|治疗|综上|可能|符合|根据"
 )
+_STATES_NEXT = re.compile(r"(?:[为是属患]|考虑|诊断)$")
 _BECAUSE = re.compile(r"^(?:因为?|由于|由|缘于)")
 _ANCHORS: Mapping[Kind, str] = {
     "syndrome": r"证候类型|中医证型|中医证候|证候|证型|辨证分型|辨证|证|syndrome",
@@ -115,6 +117,8 @@ def table(kind: Kind | None = None) -> Lexicon:
     canonical: dict[str, str] = {}
     for name in kinds:
         canonical |= named_by(data[name])
+    if "treatment" in kinds:
+        canonical = {method: method for method in chain(*data["methods"].values())} | canonical
     if "syndrome" in kinds:
         made = _of_organs(data["organs"], data["natures"])
         canonical = {**{n: canonical.get(t, t) for n, t in made.items()}, **canonical}
@@ -270,13 +274,18 @@ def named_terms(text: str, lexicon: Lexicon, how: Stated) -> list[set[str]]:
 
 
 def _known_in(piece: str, aliases: Sequence[str], lexicon: Lexicon, n_pieces: int) -> set[str]:
-    """Return the terms of the lexicon in a piece; symptoms and single characters only alone."""
+    """Return the terms of the lexicon in a piece; symptoms only alone, 疖 alone or as 为疖."""
     if _BECAUSE.match(piece):
         return set()
     names = [span.name for span in lexicon.spans(piece)]
     alone = {*lexicon.symptoms} if n_pieces > 1 or len(names) != 1 or names[0] != piece else set()
-    kept = [n for n in names if n not in alone and (len(n) > 1 or n == piece)]
+    kept = [n for n in names if n not in alone and (len(n) > 1 or _is_stated(n, piece))]
     return {lexicon.canonical[n] for n in (*kept, *aliases) if n in lexicon.canonical}
+
+
+def _is_stated(character: str, piece: str) -> bool:
+    before = piece.removesuffix(character)
+    return not before or (before != piece and _STATES_NEXT.search(before) is not None)
 
 
 def _unknown_in(
@@ -285,7 +294,8 @@ def _unknown_in(
     """Return what looks like a term beside the known ones: the rest of a piece, its brackets."""
     if len(piece) > LONGEST_PIECE or _BECAUSE.match(piece):
         return set()
-    rest = [part for part, _ in _parts(piece, lexicon) if part not in lexicon.canonical]
+    bare = _bare(piece, lexicon)
+    rest = [part for part, _ in _parts(bare, lexicon) if part not in lexicon.canonical]
     found = {part for part in rest if _looks_like_a_term(part, lexicon, 0.0 if named else share)}
     if not any(lexicon.canonical.get(alias) in named for alias in aliases):
         found |= {alias for alias in aliases if _looks_like_a_term(alias, lexicon, share)}
