@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tool_players import plain_calls
 
 from xpe.evaluators.call_scores import agree, score_calls
-from xpe.text.calls import Call
+from xpe.text.calls import Call, calls_in
 
 
 def f(**arguments: Any) -> Call:
@@ -102,6 +102,29 @@ def test_values_that_differ(one: Any, other: Any) -> None:
     """Types, case, order and length matter."""
     assert not agree(one, other)
     assert not agree(other, one)
+
+
+@pytest.mark.parametrize(
+    ("written", "wanted", "same"),
+    [
+        ("3", 3, True),
+        ("3", "3", True),
+        ("3", 4, False),
+        ("3", "3.0", False),
+        ("True", True, True),
+        ('[1, "x"]', [1.0, "x "], True),
+        ("北京 ", "北京", True),
+        ("null", None, True),
+    ],
+)
+def test_a_value_without_type_agrees_in_either_reading(
+    written: str, wanted: Any, same: bool
+) -> None:
+    """XML writes 3 and "3" alike; JSON does not."""
+    made = calls_in(f"<function=f><parameter=x>{written}</parameter></function>").calls
+
+    for matching, right in (("share", wanted), ("exact", wanted), ("bfcl", [wanted])):
+        assert score_calls(made, [f(x=right)], matching).accuracy == (1.0 if same else 0.5)
 
 
 CALLS = st.lists(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tool_players import (
     EXAMPLE,
+    SEARCH,
     Critic,
     GoldPlayer,
     Library,
@@ -94,6 +95,30 @@ def test_a_model_that_answers_right_has_full_marks(task_of, style: str) -> None:
     assert found["pair1.total"].value == 3.0
     assert found["pair1.total"].ci is None
     assert len(seen.answers) == 3
+
+
+def test_calls_as_xml_have_full_marks(task_of) -> None:
+    """Qwen3-Coder's form; the retrieval service gets numbers as numbers, whatever the form."""
+
+    def as_xml(pair: Any, _: Asked) -> Reply | None:
+        if pair["kind"] == 3:
+            return None
+        (call,) = pair["calls"]
+        inner = "".join(
+            f"<parameter={key}>\n{value}\n</parameter>\n"
+            for key, value in call["arguments"].items()
+        )
+        return Generated(
+            f"<tool_call>\n<function={call['name']}>\n{inner}</function>\n</tool_call>"
+        )
+
+    task, library = task_of(EXAMPLE, direct()), always(TOOL)
+    model = GoldPlayer(task, change=as_xml)
+    found, _ = play(task, ToolCallEvaluator(retrieves=True), model=model, retrieval=library)
+
+    assert found["overall.accuracy"].value == 1.0
+    assert found["recall_metrics.recall_rate"].value == 1.0
+    assert library.asked[0].request.arguments == SEARCH["arguments"]
 
 
 def test_a_model_that_swaps_names_has_no_precision(task_of) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from xpe.text.calls import Call, same_names
+from xpe.text.lenient import Untyped
 
 Matching: TypeAlias = Literal["share", "exact", "bfcl"]
 Arguments: TypeAlias = Mapping[str, Any]
@@ -116,8 +117,15 @@ MATCHES: Mapping[Matching, Callable[[Arguments, Arguments], float]] = {
 
 
 def agree(one: Any, other: Any) -> bool:
-    """Say whether two values are the same: numbers as numbers, strings after NFKC and trimming."""
+    """Say whether two values are the same: numbers as numbers, strings after NFKC and trimming.
+
+    A value whose form tells no types is the same if either reading of it is.
+    """
     match one, other:
+        case Untyped(), _:
+            return agree(str(one), other) or agree(one.read(), other)
+        case _, Untyped():
+            return agree(other, one)
         case bool(), _:
             return one is other
         case _, bool():
@@ -150,6 +158,8 @@ def _is_allowed(made: Arguments, name: str, values: Sequence[Any]) -> bool:
 
 def _fits(made: Any, value: Any) -> bool:
     match made, value:
+        case Untyped(), _:
+            return _fits(str(made), value) or _fits(made.read(), value)
         case bool(), _:
             return made is value
         case _, bool():

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from xpe.data.documents import Record
 from xpe.errors import DataError, FieldTypeError, MissingFieldError
 from xpe.text.calls import Call, calls_in, native_calls
+from xpe.text.lenient import plain
 from xpe.text.reasoning import MARKERS, split_reasoning
 from xpe.text.tools import tools_in
 
@@ -202,7 +203,12 @@ def _by_name(text: str) -> tuple[Call, ...]:
 
 
 def _readable(calls: tuple[Call, ...]) -> tuple[Call, ...] | None:
-    return None if any(call.arguments is None for call in calls) else calls
+    found = tuple(
+        Call(name, {key: plain(value) for key, value in arguments.items()})
+        for name, arguments in calls
+        if arguments is not None
+    )
+    return found if len(found) == len(calls) else None
 
 
 def _merged(turns: Iterator[Turn]) -> Iterator[Turn]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from xpe.text.calls import Call, Calls, calls_in, native_calls, same_names
+from xpe.text.lenient import plain
 from xpe.types import Generated, Reply, Retrieve
 
 FIRST = 5
@@ -55,6 +56,7 @@ def _query(calls: Sequence[Call], tool: str | None, argument: str) -> Retrieve |
     for call in calls:
         query = (call.arguments or {}).get(argument)
         if (tool is None or call.name == tool) and isinstance(query, str) and query.strip():
-            arguments = {**(call.arguments or {}), "top_k": FIRST}
+            given = {name: plain(value) for name, value in (call.arguments or {}).items()}
+            arguments = {**given, argument: str(query), "top_k": FIRST}
             return Retrieve(query.strip(), FIRST, arguments)
     return None

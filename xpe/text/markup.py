@@ -3,8 +3,8 @@
 Two families are read. *Elements* name the tool and each argument in tags: `<function=f>` with
 `<parameter=x>` (Qwen3-Coder), `<invoke name="f">` with `<parameter name="x">` (DeepSeek V3.2,
 MiniMax), `f` before `<arg_key>` and `<arg_value>` (GLM-4.5). *Heads* put the name before the
-JSON of the arguments: `f[ARGS]{…}` (Mistral), `f<｜tool▁sep｜>{…}` (DeepSeek), `functions.f:0<|…|>{…}`
-(Kimi). Linear time: no pattern gives back what it took.
+JSON of the arguments: `f[ARGS]{…}` (Mistral), `f<｜tool▁sep｜>{…}` (DeepSeek),
+`functions.f:0<|…|>{…}` (Kimi). Linear time: no pattern gives back what it took.
 """
 
 from __future__ import annotations
