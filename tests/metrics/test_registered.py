@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -79,6 +80,44 @@ def test_a_user_registers_an_aggregation() -> None:
     kind = listed.metrics[0].kind
     assert kind.aggregate([row["exact_match"] for row in rows]) == 1
     assert largest([1.0, 3.0, 2.0]) == 3
+
+
+SCRIPT = """
+import datasets
+import evaluate
+
+
+class Likeness(evaluate.Metric):
+    def _info(self):
+        text = datasets.Value("string")
+        return evaluate.MetricInfo(
+            description="", citation="", features=datasets.Features(
+                predictions=text, references=text
+            ),
+        )
+
+    def _compute(self, predictions, references, floor=0.0):
+        pairs = [(set(p), set(r)) for p, r in zip(predictions, references)]
+        return {"likeness": max(floor, sum(len(p & r) / len(p | r) for p, r in pairs) / len(pairs))}
+"""
+
+
+def test_a_name_that_is_not_ours_is_one_of_the_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`evaluate` loads and computes it; what it cannot load is one message with our names."""
+    monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))
+    monkeypatch.setattr("evaluate.config.HF_EVALUATE_OFFLINE", True)
+    script = tmp_path / "likeness" / "likeness.py"
+    script.parent.mkdir()
+    script.write_text(SCRIPT, "utf-8")
+
+    named = {"metric": str(script.parent), "name": "likeness"}
+    answers = [written("right"), written("rigid"), written("no")]
+    assert value(MetricList(names=(named,)), answers) == pytest.approx((1 + 3 / 6 + 0) / 3)
+    assert value(MetricList(names=({**named, "floor": 0.5},)), answers) == pytest.approx(2 / 3)
+    with pytest.raises(ValueError, match=r"'likenes'\..* Known: acc, .*`evaluate` cannot load it"):
+        get_metric("likenes")
 
 
 def test_unknown_names_list_the_nearest() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, TypeAlias, TypeVar
 
-from xpe.errors import ConfigError, unknown
+from xpe.errors import UnknownNameError, unknown
 from xpe.metrics.views import OUTPUT_TYPES, OutputType, Texts, View
 from xpe.registry import Registry
 
@@ -139,9 +139,9 @@ def _from_library(name: str) -> Registered:
     try:
         loaded = evaluate.load(name)
     except Exception as error:
-        raise ConfigError(
-            f"metric {name!r} is not one of xpe ({', '.join(list_metrics())}), and the library"
-            f" `evaluate` cannot load it: {type(error).__name__}: {error}"
+        ours = unknown("metric", name, list_metrics())
+        raise UnknownNameError(
+            f"{ours}; the library `evaluate` cannot load it either: {type(error).__name__}: {error}"
         ) from error
 
     def compute(predictions: list[str], references: list[str], **settings: Any) -> Any:
