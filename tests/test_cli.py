@@ -335,6 +335,18 @@ def test_validate_shows_the_first_prompts(
     assert "log likelihood of" in out
 
 
+@pytest.mark.model
+def test_validate_renders_messages_with_the_chat_template(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The text that the model would read; its tokenizer is loaded, its weights are not."""
+    assert main(["validate", "task=arithmetic_zh", "apply_chat_template=true", "limit=1"]) == 0
+
+    out = capsys.readouterr().out
+    assert "<|im_start|>user\n某小学" in out
+    assert "<|im_end|>\n<|im_start|>assistant\n" in out
+
+
 def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     """The help is ours and short."""
     assert main(["--version"]) == 0

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
 from xpe._job import read
 from xpe.config import RunConfig, compose
-from xpe.errors import DataError
-from xpe.types import Generate, LogLikelihood, Prompt, Request, Retrieve, Rolling
+from xpe.errors import DataError, MissingExtraError, WeightsError
+from xpe.models.tokenized import Tokenized
+from xpe.types import Generate, LogLikelihood, Model, Prompt, Request, Retrieve, Rolling
 
 SHOWN = 2000
 
@@ -34,22 +35,22 @@ def _about(config: RunConfig, task: Any) -> Iterator[str]:
     requests = next(task.dialogue(first))
     yield f"--- doc {first.doc_id}, target {_cut(repr(first.target), 200)}"
     for request in requests[:1]:
-        yield from _shown(request)
+        yield from _shown(request, config.model)
     if len(requests) > 1:
         yield f"(and {len(requests) - 1} more requests)"
 
 
-def _shown(request: Request) -> Iterator[str]:
+def _shown(request: Request, model: Model) -> Iterator[str]:
     match request:
         case Generate():
-            yield from _prompt(request.prompt)
+            yield from _prompt(request.prompt, model, request.tools)
             yield f"--- generate up to {request.max_tokens} tokens, stop {list(request.stop)!r}"
         case LogLikelihood():
-            yield from _prompt(request.context)
+            yield from _prompt(request.context, model)
             yield "--- log likelihood of"
             yield from (f"  {continuation!r}" for continuation in request.continuations)
         case Rolling():
-            yield from _prompt(request.text)
+            yield from _prompt(request.text, model)
             yield "--- log likelihood of the whole text"
         case Retrieve():
             yield f"--- retrieve the best {request.top_k} for {request.query!r}"
@@ -57,10 +58,17 @@ def _shown(request: Request) -> Iterator[str]:
             assert_never(request)
 
 
-def _prompt(prompt: Prompt) -> Iterator[str]:
+def _prompt(prompt: Prompt, model: Model, tools: Sequence[Mapping[str, Any]] = ()) -> Iterator[str]:
     if isinstance(prompt, str):
         yield _cut(prompt)
         return
+    if isinstance(model, Tokenized):
+        try:
+            yield _cut(model.render(prompt, tools))
+        except (MissingExtraError, WeightsError) as error:
+            yield f"(messages, for want of a tokenizer to render them: {error})"
+        else:
+            return
     for message in prompt:
         yield f"[{message['role']}] {_cut(str(message['content']))}"
 
