@@ -1,11 +1,13 @@
 """Bootstrap and pooling beside lm-evaluation-harness, scipy and a numpy loop: a Markdown table.
 
-`python tests/bench/bench_kernels.py [--runs 5] [--slow-runs 1] [--only WORD]`
+`python tests/bench/bench_kernels.py [--runs 5] [--corpus-runs 1] [--only WORD]`
 
-Both sides run in turns, compiled and warm, and the medians are compared. The harness runs its own
-`bootstrap_stderr` with its process pool: 2,000 iterations, times 50; for corpus metrics, which it
-caps at 100 in one process, `CORPUS_ITERS`, scaled to 100. What takes it more than half a minute is
-run `--slow-runs` times. Without lm-eval its rows are left out.
+Ours is what a run calls: `estimate` on the rows of a metric (value, standard error and interval),
+`compare_tables`, `pooled`. Both sides run in turns, compiled and warm, and the medians are
+compared. The harness runs its own `bootstrap_stderr` with its process pool at 2,000 iterations,
+times 50; for corpus metrics, which it caps, at its 100 in one process, minutes a run, so once
+unless `--corpus-runs` says otherwise. The last column says what was timed and how often. All of it
+takes about half an hour; `--corpus-runs 5` two. Without lm-eval its rows are left out.
 """
 
 from __future__ import annotations
@@ -17,141 +19,82 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from xpe.metrics import corpus
-from xpe.stats import intervals
-from xpe.stats.bootstrap import resampled_quantiles, resampled_sums, resampled_together, warm
-from xpe.stats.tree import pooled_tree
+from xpe.metrics import corpus, get_aggregation
+from xpe.stats import Stats, intervals
+from xpe.stats.bootstrap import resampled_sums, warm
+from xpe.stats.compared import compare_tables
+from xpe.stats.estimate import estimate, estimate_all
+from xpe.stats.groups import Aggregate, group_estimates
+from xpe.stats.items import tabulated
+from xpe.stats.pooling import pooled
+from xpe.types import Estimate, Metric, Table, TaskResult
 
 N, B = 14_042, 100_000
-HARNESS_ITERS, CORPUS_ITERS = 2_000, 2
-LEAVES, GROUPS = 100_000, 11_000
+HARNESS_ITERS, CAP = 2_000, 100
+LEAVES, INNER, OUTER = 100_000, 10_000, 1_000
+STATS = Stats(bootstrap_iters=B)
+BOOTSTRAPPED = ("perplexity", "weighted_perplexity", "median", "f1", "matthews_corrcoef")
+CORPUS = tuple(corpus.SCORES)
 
 Run = Callable[[], object]
+Source = tuple[Metric, Table]
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Who is measured beside; `scale` turns the seconds of one run into those of the task."""
+
+    name: str
+    run: Run
+    timed: str
+    """What one run does."""
+    scale: float = 1.0
+    runs: int | None = None
+    """Instead of as many as ours."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is measured; `scale` turns a peer's seconds into those of its whole task."""
+    """What is measured, and what is required of it."""
 
     name: str
     ours: Run
-    peer: str = ""
-    theirs: Run | None = None
-    scale: float = 1.0
+    peer: Peer | None = None
     at_least: float | None = None
-    """Required ratio."""
+    """Ratio."""
     below: float | None = None
-    """Required ratio, from above."""
+    """Ratio, from above."""
     at_most: float | None = None
-    """Required seconds."""
-    slow: bool = False
-
-
-def spread(replicates: np.ndarray) -> float:
-    return float(np.std(replicates, ddof=1))
+    """Seconds."""
 
 
 # --- ours ------------------------------------------------------------------------------------
 
 
-def data() -> dict[str, np.ndarray]:
+def items() -> dict[str, list[Any]]:
+    """What the harness passes to each aggregation: N items a metric."""
     rng = np.random.default_rng(0)
     gold = rng.integers(0, 2, N)
     predicted = np.where(rng.random(N) < 0.7, gold, 1 - gold)
+    lls = (-rng.exponential(3.0, N)).tolist()
+    words = rng.integers(1, 60, N).tolist()
+    pairs = list(zip(gold.tolist(), predicted.tolist(), strict=True))
     return {
-        "ll": -rng.exponential(3.0, N),
-        "words": rng.integers(1, 60, N).astype(float),
-        "gold": gold,
-        "predicted": predicted,
-        "cells": np.eye(4)[2 * gold + predicted],
-        "corpus": rng.integers(0, 60, (N, 30)).astype(float),
+        "perplexity": lls,
+        "weighted_perplexity": list(zip(lls, words, strict=True)),
+        "median": lls,
+        "f1": pairs,
+        "matthews_corrcoef": pairs,
+        **dict.fromkeys(CORPUS, sentences()),
     }
-
-
-def perplexity(x: np.ndarray) -> float:
-    return spread(np.exp(-resampled_sums(x[:, None], iters=B, seed=1)[:, 0] / N))
-
-
-def weighted(x: np.ndarray, words: np.ndarray) -> float:
-    sums_BK = resampled_sums(np.stack([x, words], axis=1), iters=B, seed=1)
-    return spread(np.exp(-sums_BK[:, 0] / sums_BK[:, 1]))
-
-
-def f1(cells_N4: np.ndarray) -> float:
-    _, fp, fn, tp = resampled_sums(cells_N4, iters=B, seed=1).T
-    return spread(2 * tp / (2 * tp + fp + fn))
-
-
-def mcc(cells_N4: np.ndarray) -> float:
-    tn, fp, fn, tp = resampled_sums(cells_N4, iters=B, seed=1).T
-    below = np.sqrt(tp + fp) * np.sqrt(tp + fn) * np.sqrt(tn + fp) * np.sqrt(tn + fn)
-    return spread((tp * tn - fp * fn) / below)
-
-
-def median(x: np.ndarray) -> float:
-    return spread(resampled_quantiles(x, 0.5, iters=B, seed=1))
-
-
-def corpus_scores(rows_NK: np.ndarray) -> list[float]:
-    sums_BK = resampled_sums(rows_NK, iters=B, seed=1)
-    parts = {"bleu": sums_BK[:, :10], "chrf": sums_BK[:, 10:28], "ter": sums_BK[:, 28:]}
-    return [spread(corpus.SCORES[name](part)) for name, part in parts.items()]  # type: ignore[index]
-
-
-def corpus_score(name: str, rows_NK: np.ndarray) -> float:
-    return spread(corpus.SCORES[name](resampled_sums(rows_NK, iters=B, seed=1)))  # type: ignore[index]
-
-
-def whole_interval(correct_N: np.ndarray) -> tuple[float, Any, Any]:
-    """Standard error, percentile and BCa intervals of an accuracy."""
-    means_B = resampled_sums(correct_N[:, None], iters=10_000, seed=1)[:, 0] / N
-    left_out_N = (correct_N.sum() - correct_N) / (N - 1)
-    value = float(correct_N.mean())
-    return (
-        spread(means_B),
-        intervals.percentile(means_B),
-        intervals.bca(value, means_B, left_out_N),
-    )
-
-
-# --- peers -----------------------------------------------------------------------------------
-
-
-def numpy_loop(x: np.ndarray, iters: int) -> float:
-    rng = np.random.default_rng(0)
-    return spread(np.array([x[rng.integers(0, N, N)].sum() for _ in range(iters)]))
-
-
-def scipy_bootstrap(x: np.ndarray, iters: int) -> float:
-    from scipy.stats import bootstrap
-
-    found = bootstrap((x,), np.sum, n_resamples=iters, batch=50, method="percentile")
-    return float(found.standard_error)
-
-
-def harness(name: str, items: list[Any], iters: int) -> Run | None:
-    """The harness's own bootstrap of one of its aggregations; None if it is not installed."""
-    try:
-        from lm_eval.api import metrics
-    except ImportError:
-        return None
-
-    def run() -> float:
-        with (
-            Path(os.devnull).open("w") as nothing,
-            contextlib.redirect_stdout(nothing),
-            contextlib.redirect_stderr(nothing),
-        ):
-            return float(metrics.bootstrap_stderr(getattr(metrics, name), items, iters))
-
-    return run
 
 
 def sentences() -> list[tuple[str, str]]:
@@ -166,94 +109,171 @@ def sentences() -> list[tuple[str, str]]:
     return made
 
 
+def source(name: str, held: Sequence[Any]) -> Source:
+    """A metric and its rows, as an evaluator leaves them."""
+    return Metric(name, get_aggregation(name).kind(name)), tabulated(name, held)[1]
+
+
+def whole_interval(correct_N: np.ndarray) -> tuple[float, Any, Any]:
+    """Standard error, percentile and BCa intervals of an accuracy."""
+    means_B = resampled_sums(correct_N[:, None], iters=10_000, seed=1)[:, 0] / N
+    left_out_N = (correct_N.sum() - correct_N) / (N - 1)
+    value = float(correct_N.mean())
+    return (
+        float(np.std(means_B, ddof=1)),
+        intervals.percentile(means_B),
+        intervals.bca(value, means_B, left_out_N),
+    )
+
+
+# --- peers -----------------------------------------------------------------------------------
+
+
+def numpy_loop(x: np.ndarray, iters: int) -> float:
+    rng = np.random.default_rng(0)
+    sums = [x[rng.integers(0, N, N)].sum() for _ in range(iters)]
+    return float(np.std(sums, ddof=1))
+
+
+def scipy_bootstrap(x: np.ndarray, iters: int) -> float:
+    from scipy.stats import bootstrap
+
+    found = bootstrap((x,), np.sum, n_resamples=iters, batch=50, method="percentile")
+    return float(found.standard_error)
+
+
+def harness(name: str, held: list[Any], iters: int) -> Run | None:
+    """The harness's own bootstrap of one of its aggregations; None if it is not installed."""
+    try:
+        from lm_eval.api import metrics
+    except ImportError:
+        return None
+    aggregation = getattr(metrics, {"f1": "f1_score"}.get(name, name))
+
+    def run() -> float:
+        with (
+            Path(os.devnull).open("w") as nothing,
+            contextlib.redirect_stdout(nothing),
+            contextlib.redirect_stderr(nothing),
+        ):
+            return float(metrics.bootstrap_stderr(aggregation, held, iters))
+
+    return run
+
+
+def pooled_harness(name: str, held: list[Any]) -> Peer | None:
+    run = harness(name, held, HARNESS_ITERS)
+    scale = B / HARNESS_ITERS
+    return run and Peer("lm-eval", run, f"{HARNESS_ITERS:,} iterations, times {scale:g}", scale)
+
+
+def capped_harness(name: str, held: list[Any], iters: int, runs: int) -> Peer | None:
+    run = harness(name, held, iters)
+    timed = f"its {CAP} iterations" if iters == CAP else f"{iters} of its {CAP} iterations, scaled"
+    return run and Peer(f"lm-eval, {CAP} only", run, timed, CAP / iters, runs)
+
+
 # --- the table -------------------------------------------------------------------------------
 
 
-def one_column(held: dict[str, np.ndarray]) -> Iterator[Case]:
-    x = held["ll"]
-    pairs = list(zip(held["gold"].tolist(), held["predicted"].tolist(), strict=True))
-    weights = list(zip(x.tolist(), held["words"].tolist(), strict=True))
-    scale = B / HARNESS_ITERS
+def one_column(lls: list[float]) -> Iterator[Case]:
+    x = np.array(lls)
 
-    def column() -> object:
-        return resampled_sums(x[:, None], iters=B, seed=1)
-
-    yield Case("one column", column, "numpy loop", lambda: numpy_loop(x, 500), B / 500, 8)
-    yield Case("one column", column, "scipy", lambda: scipy_bootstrap(x, 500), B / 500, 15)
-    for name, ours, items, ratio in (
-        ("perplexity", lambda: perplexity(x), x.tolist(), 90),
-        ("weighted_perplexity", lambda: weighted(x, held["words"]), weights, 1000),
-        ("median", lambda: median(x), x.tolist(), None),
-        ("f1_score", lambda: f1(held["cells"]), pairs, 10_000),
-        ("matthews_corrcoef", lambda: mcc(held["cells"]), pairs, 10_000),
-    ):
-        theirs = harness(name, items, HARNESS_ITERS)
-        slow = name in ("f1_score", "matthews_corrcoef")
-        yield Case(name, ours, "lm-eval", theirs, scale, ratio, slow=slow)
+    ours = partial(resampled_sums, x[:, None], iters=B, seed=1)
+    for name, peer, ratio in (("numpy loop", numpy_loop, 8), ("scipy", scipy_bootstrap, 15)):
+        timed = f"500 iterations, times {B // 500}"
+        run = partial(peer, x, 500)
+        yield Case("one column", ours, Peer(name, run, timed, B / 500), at_least=ratio)
 
 
-def many_columns(held: dict[str, np.ndarray]) -> Iterator[Case]:
-    rows_NK = held["corpus"]
-    name = "BLEU + chrF + TER, 30 columns"
-    yield Case(name, lambda: resampled_sums(rows_NK, iters=B, seed=1), at_most=1.6)
-    yield Case(f"{name}, scored", lambda: corpus_scores(rows_NK), at_most=3.0)
-    texts = sentences()
-    for metric in corpus.SCORES:
-        counted_NK = np.array(
-            [corpus.statistics(metric, out, [reference], "en") for reference, out in texts]
+def bootstrapped(held: dict[str, list[Any]]) -> Iterator[Case]:
+    ratios = {"perplexity": 90, "weighted_perplexity": 1000, "f1": 1e4, "matthews_corrcoef": 1e4}
+    for name in BOOTSTRAPPED:
+        metric, table = source(name, held[name])
+        yield Case(
+            name,
+            partial(estimate, metric, table, STATS),
+            pooled_harness(name, held[name]),
+            at_least=ratios.get(name),
         )
 
-        def ours(metric: str = metric, counted_NK: np.ndarray = counted_NK) -> object:
-            return corpus_score(metric, counted_NK)
 
-        theirs = harness(metric, texts, CORPUS_ITERS)
-        scale = 100 / CORPUS_ITERS
-        yield Case(metric, ours, "lm-eval, 100 only", theirs, scale, 200, slow=True)
+def accuracy(pairs: list[tuple[int, int]]) -> Iterator[Case]:
+    correct_N = np.array([float(gold == predicted) for gold, predicted in pairs])
+    name = "accuracy: stderr + percentile + BCa, 10,000"
+    yield Case(name, partial(whole_interval, correct_N), at_most=0.1)
 
 
-def others(held: dict[str, np.ndarray]) -> Iterator[Case]:
-    correct_N = (held["gold"] == held["predicted"]).astype(float)
-    yield Case(
-        "accuracy: stderr + percentile + BCa, 10,000",
-        lambda: whole_interval(correct_N),
-        at_most=0.1,
-    )
+def groups() -> Iterator[Case]:
     rng = np.random.default_rng(2)
-    inner = GROUPS * 10 // 11
-    tree = (
-        np.arange(LEAVES) * inner // LEAVES,
-        rng.integers(2, 500, LEAVES).astype(float),
-        rng.random(LEAVES),
-        rng.random(LEAVES) / 10,
-        np.append(inner + np.arange(inner) // 10, -np.ones(GROUPS - inner, int)),
+    n_L, score_L = rng.integers(2, 500, LEAVES), rng.random(LEAVES)
+    stderr_L = rng.random(LEAVES) / 10
+    sizes = np.repeat([LEAVES // INNER, LEAVES // OUTER], [INNER, OUTER])
+    # Every leaf is a member of its group and of the group above.
+    columns = [np.tile(column, 2) for column in (n_L, score_L, stderr_L**2)]
+    name = "pooled variance and rows: 100,000 leaves, 11,000 groups"
+    yield Case(name, partial(pooled, np.cumsum(sizes), *columns), at_most=0.01)
+
+    tasks = {}
+    for i, (n, score, stderr) in enumerate(zip(n_L, score_L, stderr_L, strict=True)):
+        made = Estimate(float(score), float(stderr), None, None, n=int(n), count=int(n))
+        tasks[f"t{i}"] = TaskResult(f"t{i}", {"acc": made}, int(n), int(n))
+    tree = {f"g{i}": Bundle(tuple(f"t{10 * i + j}" for j in range(10))) for i in range(INNER)}
+    tree |= {f"h{i}": Bundle(tuple(f"g{10 * i + j}" for j in range(10))) for i in range(OUTER)}
+    name = "the same with names, counts and intervals: 11,000 results"
+    yield Case(name, partial(group_estimates, tree, tasks, {}, STATS))
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A group of one metric."""
+
+    tasks: tuple[str, ...]
+    aggregate_metric_list: tuple[Aggregate, ...] = (Aggregate("acc"),)
+
+
+def paired(held: list[Any]) -> Iterator[Case]:
+    metric, a = source("weighted_perplexity", held)
+    b = Table(a.columns, a.rows_NK[::-1].copy(), a.doc_ids, a.scored_N, a.clusters)
+    pair = Peer(
+        "a paired comparison", partial(compare_tables, metric, a, b, STATS), "the same rows"
     )
-    yield Case(
-        "pooled rows: 100,000 leaves, 11,000 groups", lambda: pooled_tree(*tree), at_most=0.01
-    )
-    rows_NK = np.stack([held["ll"], held["words"]], axis=1)
-    other_NK = rows_NK[::-1].copy()
-
-    def pair() -> object:
-        return resampled_together([rows_NK, other_NK], iters=B, seed=1)
-
-    def one() -> object:
-        return resampled_sums(rows_NK, iters=B, seed=1)
-
-    yield Case("one system", one, "a paired comparison", pair, below=2)
+    yield Case("one system", partial(estimate, metric, a, STATS), pair, below=2)
 
 
-def measured(case: Case, runs: int) -> tuple[float, float | None]:
-    """Medians of alternating runs; the first, which compiles, is not counted."""
+def corpora(held: dict[str, list[Any]], iters: int, runs: int) -> Iterator[Case]:
+    sources = {name: source(name, held[name]) for name in CORPUS}
+    rows_NK = np.hstack([table.rows_NK for _, table in sources.values()])
+    columns = f"BLEU + chrF + TER, {rows_NK.shape[1]} columns"
+    yield Case(columns, partial(resampled_sums, rows_NK, iters=B, seed=1), at_most=1.6)
+    together = "BLEU + chrF + TER, scored, with intervals"
+    yield Case(together, partial(estimate_all, sources, STATS), at_most=1.6)
+    every = sources | {name: source(name, held[name]) for name in BOOTSTRAPPED}
+    name = f"all {len(every)} bootstrapped metrics of a task"
+    yield Case(name, partial(estimate_all, every, STATS), at_most=3.0)
+    for name, (metric, table) in sources.items():
+        yield Case(
+            name,
+            partial(estimate, metric, table, STATS),
+            capped_harness(name, held[name], iters, runs),
+            at_least=200,
+        )
+
+
+def measured(case: Case, runs: int) -> tuple[list[float], list[float]]:
+    """Seconds of alternating runs; the first, which compiles, is not counted."""
     case.ours()
+    peer = case.peer
+    theirs = 0 if peer is None else runs if peer.runs is None else peer.runs
     seconds: tuple[list[float], list[float]] = ([], [])
-    for _ in range(runs):
-        for side, run in zip(seconds, (case.ours, case.theirs), strict=True):
-            if run is not None:
+    for i in range(max(runs, theirs)):
+        sides = ((case.ours, runs), (peer.run if peer else case.ours, theirs))
+        for held, (run, times) in zip(seconds, sides, strict=True):
+            if i < times:
                 start = time.perf_counter()
                 run()
-                side.append(time.perf_counter() - start)
-    ours, theirs = seconds
-    return statistics.median(ours), statistics.median(theirs) * case.scale if theirs else None
+                held.append(time.perf_counter() - start)
+    return seconds
 
 
 def figure(seconds: float) -> str:
@@ -261,23 +281,25 @@ def figure(seconds: float) -> str:
 
 
 def row(case: Case, runs: int) -> str:
-    ours, theirs = measured(case, runs)
-    ratio = theirs / ours if theirs is not None else math.nan
+    mine, others = measured(case, runs)
+    ours, peer = statistics.median(mine), case.peer
+    theirs = statistics.median(others) * peer.scale if peer else math.nan
     wanted = [
-        (f">= {case.at_least or 0:,g}x", case.at_least, ratio, 1),
-        (f"<= {case.below or 0:,g}x", case.below, ratio, -1),
+        (f">= {case.at_least or 0:,g}x", case.at_least, theirs / ours, 1),
+        (f"<= {case.below or 0:,g}x", case.below, theirs / ours, -1),
         (f"<= {figure(case.at_most or 0)}", case.at_most, ours, -1),
     ]
     asked = [(text, (found - limit) * sign >= 0) for text, limit, found, sign in wanted if limit]
+    beside = f"; {len(others)} x {peer.timed}" if peer else ""
     cells = (
         case.name,
         figure(ours),
-        case.peer,
-        figure(theirs) if theirs is not None else "",
-        f"{ratio:,.3g}x" if theirs is not None else "",
+        peer.name if peer else "",
+        figure(theirs) if peer else "",
+        f"{theirs / ours:,.3g}x" if peer else "",
         ", ".join(text for text, _ in asked),
         ", ".join("yes" if held else "no" for _, held in asked),
-        str(runs),
+        f"{len(mine)} x ours{beside}",
     )
     return f"| {' | '.join(cells)} |"
 
@@ -285,19 +307,28 @@ def row(case: Case, runs: int) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--slow-runs", type=int, default=1)
+    parser.add_argument("--corpus-runs", type=int, default=1)
+    parser.add_argument("--corpus-iters", type=int, default=CAP)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     warm().join()
-    held = data()
+    held = items()
     print(f"n = {N:,}, {B:,} resamples, {len(os.sched_getaffinity(0))} CPUs\n")
-    print("| what | xpe | peer | peer takes | ratio | wanted | held | runs |")
+    print("| what | xpe | peer | peer takes | ratio | wanted | held | timed |")
     print("|---|---|---|---|---|---|---|---|")
-    for made in (one_column, others, many_columns):
-        for case in made(held):
-            missing = case.peer.startswith("lm-eval") and case.theirs is None
-            if options.only in f"{case.name} {case.peer}" and not missing:
-                print(row(case, options.slow_runs if case.slow else options.runs), flush=True)
+    for cases in (
+        one_column(held["perplexity"]),
+        bootstrapped(held),
+        accuracy(held["f1"]),
+        groups(),
+        paired(held["weighted_perplexity"]),
+        corpora(held, options.corpus_iters, options.corpus_runs),
+    ):
+        for case in cases:
+            absent = case.peer is None and case.at_least is not None
+            beside = case.peer.name if case.peer else ""
+            if options.only in f"{case.name} {beside}" and not absent:
+                print(row(case, options.runs), flush=True)
     return 0
 
 

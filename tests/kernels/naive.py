@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 WORD = (1 << 64) - 1
 STEP = 0x9E3779B97F4A7C15
@@ -170,44 +170,42 @@ def python_sum(values: Sequence[float], *, compensated: bool) -> float:
     return total + lost if compensated else total
 
 
-Leaf = tuple[int, float, float, float]
-"""Group, n, score, standard error."""
+Leaf = tuple[float, float, float]
+"""n, score, variance."""
 
 
-def pooled_sums(group: int, leaves: Sequence[Leaf], parents: Sequence[int]) -> list[float]:
-    """What a group's row is made of: its own leaves in order, then its groups in order."""
-    total = [0.0] * 9
-    for where, n, score, stderr in leaves:
-        if where != group:
-            continue
-        if math.isnan(score):
-            total[1] += 1
-            continue
-        known = not math.isnan(stderr)
-        variance = stderr * stderr if known else 0.0
-        added = [
-            *(1.0, 0.0, n, n * score, score, not known),
-            *(n * n * variance, variance, (n - 1.0) * n * variance),
-        ]
-        total = [a + b for a, b in zip(total, added, strict=True)]
-    for child, parent in enumerate(parents):
-        if parent == group:
-            added = pooled_sums(child, leaves, parents)
-            total = [a + b for a, b in zip(total, added, strict=True)]
-    return total
+def pooled_row(leaves: Sequence[Leaf], *, compensated: bool) -> list[float]:
+    """n, micro mean, error, degrees of freedom and size, those of the macro mean, pooled, total."""
 
+    def add(terms: Iterable[float]) -> float:
+        return python_sum(list(terms), compensated=compensated)
 
-def pooled_row(group: int, leaves: Sequence[Leaf], parents: Sequence[int]) -> list[float]:
-    """Leaves with a score and without, n, micro, macro and pooled values of a group."""
-    k, missing, n, weighted, plain, unknown, micro, macro, within = pooled_sums(
-        group, leaves, parents
-    )
-    known = math.nan if unknown else 1.0
+    k, n = len(leaves), add(size for size, _, _ in leaves)
+    if not k:
+        return [0.0, *[math.nan] * 3, 0.0, *[math.nan] * 6]
+    within = [(size - 1.0) * v * size for size, _, v in leaves]
+    row = [n]
+    for mean, weights, size in (
+        (add(size * x for size, x, _ in leaves) / n, [size for size, _, _ in leaves], n),
+        (add(x for _, x, _ in leaves) / k, [1.0] * k, k * k / add(1.0 / n for n, _, _ in leaves)),
+    ):
+        parts = [w * w * v for w, (_, _, v) in zip(weights, leaves, strict=True)]
+        above, dfs = add(parts), [n - 1.0 for n, _, _ in leaves]
+        below = add(divided(p * p, df) for p, df in zip(parts, dfs, strict=True))
+        df = above * above / below if below else math.nan
+        row += [mean, math.sqrt(above) / add(weights), df, size]
+    between = add(within)
+    for size, x, _ in leaves:
+        between += size * (x - row[1]) ** 2
     return [
-        *(k, missing, n),
-        weighted / n if n else math.nan,
-        known * math.sqrt(micro) / n if n else math.nan,
-        plain / k if k else math.nan,
-        known * math.sqrt(macro) / k if k else math.nan,
-        known * math.sqrt(within / (n - k) / n) if n > k else math.nan,
+        *row,
+        math.sqrt(add(within) / (n - k) / n) if n > k else math.nan,
+        math.sqrt(between / (n - 1.0) / n) if n > 1 else math.nan,
     ]
+
+
+def divided(above: float, below: float) -> float:
+    """A quotient that is infinite over 0, and 0 over anything."""
+    if not above:
+        return 0.0
+    return above / below if below else math.inf

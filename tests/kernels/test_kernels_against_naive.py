@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xpe_kernels import harness, order, sums, tree, words
+from xpe_kernels import harness, order, pooling, sums, words
 
 SEEDS = st.integers(0, 2**64 - 1)
 FIRST = st.integers(0, 10**9)
@@ -158,25 +158,23 @@ def test_harness_ranks(naive, n):
         assert values_N[order_N][out_CR[c]].tolist() == [sorted(xs)[n // 2] for xs in resamples]
 
 
-@st.composite
-def trees(draw):
-    """Leaves with a missing score or error here and there, in a tree of groups."""
-    n_groups = draw(st.integers(1, 5))
-    parents = [draw(st.sampled_from([-1, *range(g + 1, n_groups)])) for g in range(n_groups)]
-    odd = st.floats(0, 1) | st.just(math.nan)
-    leaf = st.tuples(st.integers(0, n_groups - 1), st.integers(1, 500).map(float), odd, odd)
-    return draw(st.lists(leaf, max_size=12)), parents
+LEAF = st.tuples(
+    st.integers(1, 500).map(float),
+    st.floats(-3, 3),
+    st.just(0.0) | st.just(math.nan) | st.floats(1e-9, 1),
+)
 
 
 @QUICK
-@given(trees())
-def test_pool(naive, made):
-    """Any tree of groups."""
-    leaves, parents = made
-    columns = [np.array(column, float) for column in zip(*leaves, strict=True)] or [np.empty(0)] * 4
-    counts_G2, out_G6 = np.zeros((len(parents), 2), np.int64), np.empty((len(parents), 6))
+@given(st.lists(st.lists(LEAF, max_size=9), min_size=1, max_size=5), st.booleans())
+def test_pool(naive, groups, compensated):
+    """Any groups: empty ones, leaves of one sample, without spread and with an unknown one."""
+    leaves = [leaf for group in groups for leaf in group]
+    columns = np.array(leaves).reshape(-1, 3).T
+    out_GC = np.empty((len(groups), 11))
+    ends_G = np.cumsum([len(group) for group in groups])
 
-    tree.pool(columns[0].astype(int), *columns[1:], np.array(parents), counts_G2, out_G6)
+    pooling.pool(ends_G, *map(np.ascontiguousarray, columns), compensated, out_GC)
 
-    expected = [naive.pooled_row(g, leaves, parents) for g in range(len(parents))]
-    np.testing.assert_array_equal(np.concatenate([counts_G2, out_G6], axis=1), expected)
+    expected = [naive.pooled_row(group, compensated=compensated) for group in groups]
+    np.testing.assert_array_equal(out_GC, expected)

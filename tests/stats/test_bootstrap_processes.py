@@ -144,7 +144,7 @@ def test_imports_leave_numba_alone():
     """Nothing is imported, decorated or compiled before the first replicate is asked for."""
     code = """
 import sys
-import xpe.stats.bootstrap, xpe.stats.tree
+import xpe.stats.bootstrap, xpe.stats.groups
 print([name for name in ("numba", "llvmlite", "xpe_kernels", "scipy") if name in sys.modules])
 """
 

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from xpe.errors import ConfigError, DataError, UnknownNameError
+from xpe.errors import ConfigError, UnknownNameError
 from xpe.metrics import get_aggregation
-from xpe.stats import pooling
 from xpe.stats.estimate import estimate
 from xpe.stats.groups import group_estimates, leaf_names
 from xpe.stats.settings import Stats
@@ -44,35 +43,8 @@ def source(metric: Metric, *columns: np.ndarray) -> tuple[Metric, Table]:
     return metric, Table(names, rows, tuple(range(n)), np.ones(n, bool), (None,) * n)
 
 
-def test_micro_mean_has_the_error_of_a_size_weighted_sum() -> None:
-    """S16: three groups of 100, 150 and 250."""
-    sizes, shares = [100, 150, 250], [0.8, 0.6, 0.7]
-    errors = [math.sqrt(p * (1 - p) / (n - 1)) for p, n in zip(shares, sizes, strict=True)]
-    assert pooling.weighted_mean(shares, sizes) == pytest.approx(0.69)
-    assert pooling.weighted_stderr(errors, sizes) == pytest.approx(0.0205050, abs=5e-8)
-    assert pooling.pooled_stderr(errors, sizes) == pytest.approx(0.0205067, abs=5e-8)
-    assert pooling.total_stderr(shares, errors, sizes) == pytest.approx(0.0207040, abs=5e-8)
-
-
-def test_total_variance_is_that_of_the_concatenation() -> None:
-    """S18: within and between tasks add up to the variance of all samples together."""
-    rng = np.random.default_rng(5)
-    parts = [rng.normal(m, s, n) for m, s, n in ((0, 1, 7), (2, 3, 30), (-1, 0.5, 11))]
-    whole = np.concatenate(parts)
-    made = pooling.total_stderr(
-        [float(p.mean()) for p in parts],
-        [float(p.std(ddof=1)) / math.sqrt(len(p)) for p in parts],
-        [len(p) for p in parts],
-    )
-    assert made == pytest.approx(whole.std(ddof=1) / math.sqrt(len(whole)), rel=1e-12)
-
-
 def test_macro_mean_has_the_error_of_a_plain_mean() -> None:
     """S17, and with sizes 20 and 1000 not the size-weighted 0.00957."""
-    sizes, shares = [100, 150, 250], [0.8, 0.6, 0.7]
-    errors = [math.sqrt(p * (1 - p) / (n - 1)) for p, n in zip(shares, sizes, strict=True)]
-    assert pooling.weighted_mean(shares, [1, 1, 1]) == pytest.approx(0.7)
-    assert pooling.weighted_stderr(errors, [1, 1, 1]) == pytest.approx(0.0212662, abs=5e-8)
     tasks = {
         "a": task("a", acc=bare(0.5, math.sqrt(0.25 / 19), 20)),
         "b": task("b", acc=bare(0.9, math.sqrt(0.09 / 999), 1000)),
@@ -217,16 +189,6 @@ def test_members_must_exist_and_groups_must_end() -> None:
         group()
 
 
-def test_mismatched_lengths_and_negative_weights_are_refused() -> None:
-    """Bad input gives an error, never a number."""
-    with pytest.raises(DataError, match="2 and 1"):
-        pooling.weighted_mean([1.0, 2.0], [1])
-    with pytest.raises(DataError, match="-1"):
-        pooling.weighted_mean([1.0, 2.0], [1, -1])
-    with pytest.raises(DataError, match="at least one"):
-        pooling.pooled_stderr([], [])
-
-
 # --- lm-evaluation-harness -------------------------------------------------------------------
 
 
@@ -235,14 +197,6 @@ def cases(shared: Path, prefix: str) -> list[dict[str, Any]]:
     found = [case for case in json.loads(text) if case["fn"].startswith(prefix)]
     assert found
     return found
-
-
-@pytest.mark.shared
-def test_pooled_stderr_equals_the_harness(shared_data: Path) -> None:
-    """Every digit; where it divides by zero ours is NaN."""
-    for case in cases(shared_data, "pooled_sample_stderr"):
-        made = pooling.pooled_stderr(*case["args"])
-        assert math.isnan(made) if "raises" in case else made == case["expect"]
 
 
 @pytest.mark.shared

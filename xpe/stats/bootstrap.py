@@ -28,6 +28,7 @@ from xpe.stats._draws import (
 from xpe.stats._fixed import to_fixed
 from xpe.stats._lm_eval import lm_eval_indices, lm_eval_replicates
 from xpe.stats._threads import Warmer
+from xpe.stats.pooling import pooled
 from xpe.types import Float
 
 if TYPE_CHECKING:
@@ -188,5 +189,6 @@ _WARMER = Warmer(
         partial(_warm_sums, [[1.0, 2.0], [3.0, 4.0]]),
         partial(_warm_sums, [[0.1, 0.2], [0.3, 0.4]]),
         _warm_quantiles,
+        partial(pooled, [1], [2], [0.5], [0.1]),
     ]
 )

@@ -10,23 +10,27 @@ from __future__ import annotations
 
 import logging
 import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, TypeAlias
 
+import numpy as np
 from pydantic import dataclasses as pydantic
 
 from xpe.errors import ConfigError, unknown
 from xpe.registry import STRICT
-from xpe.stats import intervals, pooling
+from xpe.stats import intervals
 from xpe.stats.estimate import ErrorBar
 from xpe.stats.intervals import Interval
+from xpe.stats.pooling import MeanRow, Pooled, pooled
 from xpe.stats.settings import Stats
 from xpe.stats.statistic import Additive, MeanOf, defined, statistic
 from xpe.stats.summed import Stratified
 from xpe.types import Estimate, Mean, Metric, Ratio, Sums, Table, TaskResult
 
 _log = logging.getLogger(__name__)
+_SQUARE_OVERFLOWS = 1e150
 
 Rows: TypeAlias = Mapping[str, Mapping[str, tuple[Metric, Table]]]
 """By task and result key: the metric, and the table that it was estimated from."""
@@ -70,6 +74,17 @@ class Leaf:
     source: tuple[Metric, Table] | None
 
 
+@dataclass(frozen=True)
+class Part:
+    """One metric of one group, before it is a number; `leaves` is not empty."""
+
+    group: str
+    key: str
+    aggregate: Aggregate
+    leaves: Sequence[Leaf]
+    missing: tuple[str, ...]
+
+
 def group_estimates(
     groups: Mapping[str, Group],
     tasks: Mapping[str, TaskResult],
@@ -88,17 +103,21 @@ def group_estimates(
         A group contains itself.
     """
     run = Run(tasks, rows, settings, compat)
+    parts = [part for name in groups for part in _parts(name, groups, run)]
+    if not parts:
+        return {}
+    rows_G = _pooled(parts, compat)
     found: dict[str, dict[str, Estimate]] = {}
-    for name, group in groups.items():
-        leaves = leaf_names(name, groups, tasks, once=compat is None)
-        estimates = {
-            key: made
-            for aggregate in group.aggregate_metric_list
-            for key in _keys(aggregate, [tasks[leaf] for leaf in leaves])
-            if (made := _group(name, key, aggregate, leaves, run))
-        }
-        if estimates:
-            found[name] = estimates
+    for place, part in enumerate(parts):
+        by_size = part.aggregate.weight_by_size
+        row = (rows_G.micro if by_size else rows_G.macro).at(place)
+        if compat is not None:
+            made = _harness(part, row.value, float(rows_G.pooled_stderr_G[place]))
+        elif _is_mean(part.leaves) or not by_size:
+            made = _mean_of(part, row, settings)
+        else:
+            made = _of_summed_rows(part.leaves, settings)
+        found.setdefault(part.group, {})[part.key] = _with_counts(made, part)
     return found
 
 
@@ -141,71 +160,70 @@ def _keys(aggregate: Aggregate, tasks: Sequence[TaskResult]) -> list[str]:
     ]
 
 
-def _group(
-    name: str, key: str, aggregate: Aggregate, names: Sequence[str], run: Run
-) -> Estimate | None:
-    leaves = [
-        Leaf(leaf, estimate, run.rows.get(leaf, {}).get(key))
-        for leaf in names
-        if (estimate := run.tasks[leaf].estimates.get(key)) and estimate.value is not None
-    ]
-    missing = tuple(leaf for leaf in names if leaf not in {found.name for found in leaves})
-    if missing:
-        _log.warning("group %s: no %s in %s", name, key, ", ".join(missing))
-    if not leaves:
-        return None
-    if run.compat is not None:
-        made = _harness(leaves, aggregate)
-    elif _is_mean(leaves) or not aggregate.weight_by_size:
-        made = _mean_of(leaves, aggregate, run.settings)
-    else:
-        made = _of_summed_rows(leaves, run.settings)
-    return _with_counts(made, leaves, aggregate, missing)
+def _parts(name: str, groups: Mapping[str, Group], run: Run) -> Iterator[Part]:
+    names = leaf_names(name, groups, run.tasks, once=run.compat is None)
+    for aggregate in groups[name].aggregate_metric_list:
+        for key in _keys(aggregate, [run.tasks[leaf] for leaf in names]):
+            leaves = [
+                Leaf(leaf, estimate, run.rows.get(leaf, {}).get(key))
+                for leaf in names
+                if (estimate := run.tasks[leaf].estimates.get(key)) and estimate.value is not None
+            ]
+            held = {leaf.name for leaf in leaves}
+            missing = tuple(leaf for leaf in names if leaf not in held)
+            if missing:
+                _log.warning("group %s: no %s in %s", name, key, ", ".join(missing))
+            if leaves:
+                yield Part(name, key, aggregate, leaves, missing)
+
+
+def _pooled(parts: Sequence[Part], compat: str | None) -> Pooled:
+    """Pool all parts at once; the harness counts the samples that a task has, we those scored."""
+    estimates = [leaf.estimate for part in parts for leaf in part.leaves]
+    sizes = [found.count if compat is None else found.n for found in estimates]
+    values = [math.nan if found.value is None else found.value for found in estimates]
+    return pooled(
+        np.cumsum([len(part.leaves) for part in parts], dtype=np.int64),
+        sizes,
+        values,
+        [_squared(found.stderr) for found in estimates],
+        compensated=compat is None or sys.version_info >= (3, 12),
+    )
+
+
+def _squared(stderr: float | None) -> float:
+    """Square by Python's own power, which is the harness's to the last bit; NaN: unknown."""
+    return math.nan if stderr is None or stderr > _SQUARE_OVERFLOWS else stderr**2
 
 
 def _is_mean(leaves: Sequence[Leaf]) -> bool:
     return all(leaf.source is None or isinstance(leaf.source[0].kind, Mean) for leaf in leaves)
 
 
-def _harness(leaves: Sequence[Leaf], aggregate: Aggregate) -> Estimate:
+def _harness(part: Part, value: float, pooled_stderr: float) -> Estimate:
     """Weigh by all samples of a task and pool the variance within tasks, weighted or not."""
-    sizes = [leaf.estimate.n for leaf in leaves]
-    weights = sizes if aggregate.weight_by_size else [1] * len(sizes)
-    value = pooling.weighted_mean(_values(leaves), weights)
-    stderrs = _stderrs(leaves)
-    stderr = defined(pooling.pooled_stderr(stderrs, sizes)) if stderrs else None
-    return _bare(value, stderr, None, None, None if stderr is not None else _why(leaves))
+    stderr = defined(pooled_stderr)
+    return _bare(value, stderr, None, None, None if stderr is not None else _why(part.leaves))
 
 
-def _mean_of(leaves: Sequence[Leaf], aggregate: Aggregate, settings: Stats) -> Estimate:
-    counts = [leaf.estimate.count for leaf in leaves]
-    weights = counts if aggregate.weight_by_size else [1] * len(counts)
-    value = pooling.weighted_mean(_values(leaves), weights)
-    stderrs = _stderrs(leaves)
-    if not stderrs:
-        return _bare(value, None, None, None, _why(leaves))
-    stderr = pooling.weighted_stderr(stderrs, weights)
-    ci, ci_method = _interval(leaves, value, stderr, weights, settings)
-    return replace(_bare(value, stderr, ci, ci_method, None), bounds=_bounds(leaves, weights))
+def _mean_of(part: Part, row: MeanRow, settings: Stats) -> Estimate:
+    if not math.isfinite(row.stderr):
+        return _bare(row.value, None, None, None, _why(part.leaves))
+    ci, ci_method = _interval(part.leaves, row, settings)
+    return replace(_bare(row.value, row.stderr, ci, ci_method, None), bounds=_bounds(part))
 
 
 def _interval(
-    leaves: Sequence[Leaf],
-    value: float,
-    stderr: float,
-    weights: Sequence[int],
-    settings: Stats,
+    leaves: Sequence[Leaf], row: MeanRow, settings: Stats
 ) -> tuple[Interval | None, str | None]:
     """Wilson on the effective size for 0/1 values, else t by Satterthwaite."""
     if settings.interval == "none":
         return None, None
-    counts = [leaf.estimate.count for leaf in leaves]
+    value, stderr, df, size = row
     if all(_is_binary(leaf) for leaf in leaves) and settings.interval != "t":
-        size = sum(weights) ** 2 / sum(w * w / n for w, n in zip(weights, counts, strict=True))
         spread = value * (1 - value)
         size = min(size, spread / stderr**2) if stderr and spread else size
         return intervals.wilson(value * size, size, settings.level), "wilson"
-    df = pooling.satterthwaite(_stderrs(leaves) or (), weights, [count - 1 for count in counts])
     if math.isnan(df):
         return None, None
     return intervals.t(value, stderr, df, settings.level), "t"
@@ -237,57 +255,46 @@ def _of_summed_rows(leaves: Sequence[Leaf], settings: Stats) -> Estimate:
     return replace(made, extra=error.extra)
 
 
-def _with_counts(
-    made: Estimate, leaves: Sequence[Leaf], aggregate: Aggregate, missing: tuple[str, ...]
-) -> Estimate:
-    parts = [leaf.estimate for leaf in leaves]
-    directions = {part.higher_is_better for part in parts}
-    signatures = {part.signature for part in parts}
+def _with_counts(made: Estimate, part: Part) -> Estimate:
+    parts = [leaf.estimate for leaf in part.leaves]
+    directions = {found.higher_is_better for found in parts}
+    signatures = {found.signature for found in parts}
     faults = ("n_failed", "n_invalid", "n_timeout", "n_unparsed", "n_truncated")
     return replace(
         made,
-        n=sum(part.n for part in parts),
-        count=sum(part.count for part in parts),
-        min=min((part.min for part in parts if part.min is not None), default=None),
-        max=max((part.max for part in parts if part.max is not None), default=None),
-        **{name: sum(getattr(part, name) for part in parts) for name in faults},
-        partial=bool(missing) or any(part.partial for part in parts),
-        bounds=None if missing else made.bounds,
+        n=sum(found.n for found in parts),
+        count=sum(found.count for found in parts),
+        min=min((found.min for found in parts if found.min is not None), default=None),
+        max=max((found.max for found in parts if found.max is not None), default=None),
+        **{name: sum(getattr(found, name) for found in parts) for name in faults},
+        partial=bool(part.missing) or any(found.partial for found in parts),
+        bounds=None if part.missing else made.bounds,
         higher_is_better=directions.pop() if len(directions) == 1 else None,
         signature=signatures.pop() if len(signatures) == 1 else None,
         extra={
             **made.extra,
-            "weight_by_size": aggregate.weight_by_size,
-            "n_tasks": len(leaves),
-            "missing": missing,
+            "weight_by_size": part.aggregate.weight_by_size,
+            "n_tasks": len(parts),
+            "missing": part.missing,
         },
     )
 
 
-def _bounds(leaves: Sequence[Leaf], weights: Sequence[int]) -> tuple[float, float] | None:
+def _bounds(part: Part) -> tuple[float, float] | None:
     """Combine bounds where any task is partial; None where one does not know its own."""
-    parts = [leaf.estimate for leaf in leaves]
-    if not any(part.partial for part in parts):
+    parts = [leaf.estimate for leaf in part.leaves]
+    if not any(found.partial for found in parts):
         return None
-    ends = [part.bounds or (None if part.partial else (part.value, part.value)) for part in parts]
-    known = [(low, high) for low, high in (end for end in ends if end) if low is not None]
-    if len(known) < len(parts):
-        return None
-    sizes = [part.n for part in parts] if weights != [1] * len(parts) else weights
-    return (
-        pooling.weighted_mean([low for low, _ in known], sizes),
-        pooling.weighted_mean([high for _, high in known if high is not None], sizes),
-    )
-
-
-def _values(leaves: Sequence[Leaf]) -> list[float]:
-    return [leaf.estimate.value for leaf in leaves if leaf.estimate.value is not None]
-
-
-def _stderrs(leaves: Sequence[Leaf]) -> list[float] | None:
-    """Return the standard errors of all, None if one is undefined."""
-    found = [leaf.estimate.stderr for leaf in leaves if leaf.estimate.stderr is not None]
-    return found if len(found) == len(leaves) else None
+    sizes = [found.n if part.aggregate.weight_by_size else 1 for found in parts]
+    ends: tuple[list[float], list[float]] = ([], [])
+    for found, size in zip(parts, sizes, strict=True):
+        exact = None if found.partial or found.value is None else (found.value, found.value)
+        known = found.bounds or exact
+        if known is None:
+            return None
+        for end, bound in zip(ends, known, strict=True):
+            end.append(size * bound)
+    return math.fsum(ends[0]) / sum(sizes), math.fsum(ends[1]) / sum(sizes)
 
 
 def _why(leaves: Sequence[Leaf]) -> str:
