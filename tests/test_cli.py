@@ -347,6 +347,26 @@ def test_validate_renders_messages_with_the_chat_template(
     assert "<|im_end|>\n<|im_start|>assistant\n" in out
 
 
+def test_validate_names_targets_that_an_evaluator_cannot_use(
+    configs: Path,  # noqa: F811
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """An empty answer is a document that no model could get right."""
+    data = tmp_path / "own.jsonl"
+    data.write_text('{"q": "1+1", "a": "2"}\n{"q": "1+2", "a": " 。"}\n', "utf-8")
+    (configs / "task").mkdir(exist_ok=True)
+    (configs / "task" / "own.yaml").write_text(
+        "# @package task.own\nkind: generation\n"
+        f"data: {{path: {data}}}\ndoc_to_text: '{{{{ q }}}}'\ndoc_to_target: a\n",
+        "utf-8",
+    )
+    assert main(["validate", "model=talker", "task=own", "evaluator=math"]) == 0
+
+    out = capsys.readouterr().out
+    assert "math cannot use the target of 1 of 2 documents: doc 1" in out
+
+
 def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     """The help is ours and short."""
     assert main(["--version"]) == 0

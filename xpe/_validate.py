@@ -8,8 +8,19 @@ from typing import Any, assert_never
 from xpe._job import read
 from xpe.config import RunConfig, compose
 from xpe.errors import DataError, MissingExtraError, WeightsError
+from xpe.evaluators.base import TextEvaluator
 from xpe.models.tokenized import Tokenized
-from xpe.types import Generate, LogLikelihood, Model, Prompt, Request, Retrieve, Rolling
+from xpe.types import (
+    Evaluator,
+    Generate,
+    LogLikelihood,
+    Model,
+    Prompt,
+    Request,
+    Retrieve,
+    Rolling,
+    Sample,
+)
 
 SHOWN = 2000
 
@@ -38,6 +49,22 @@ def _about(config: RunConfig, task: Any) -> Iterator[str]:
         yield from _shown(request, config.model)
     if len(requests) > 1:
         yield f"(and {len(requests) - 1} more requests)"
+    if any(isinstance(request, Generate) for request in requests):
+        for name, evaluator in config.evaluators[task.name].items():
+            yield from _unusable(name, evaluator, samples)
+
+
+def _unusable(name: str, evaluator: Evaluator, samples: Sequence[Sample]) -> Iterator[str]:
+    """Say which right answers this evaluator cannot compare with: a run counts them as invalid."""
+    if not isinstance(evaluator, TextEvaluator):
+        return
+    bad = [s for s in samples if evaluator.judge_text("", s.reference) == {"invalid": 1}]
+    if bad:
+        shown = ", ".join(f"doc {s.doc_id} ({_cut(repr(s.target), 40)})" for s in bad[:3])
+        yield (
+            f"!!! {name} cannot use the target of {len(bad)} of {len(samples)} documents: {shown};"
+            " correct them, or choose another evaluator"
+        )
 
 
 def _shown(request: Request, model: Model) -> Iterator[str]:
