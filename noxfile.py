@@ -103,9 +103,9 @@ def parity(session: nox.Session) -> None:
 
 @nox.session
 def vllm(session: nox.Session) -> None:
-    """Run the tests of the vLLM engine, on its CPU build."""
+    """Run the tests of the vLLM engine, on its CPU build, and of the bits of its older numba."""
     install_vllm(session, *group("tests"))
-    pytest(session, "-m", "vllm", str(ROOT / "tests"), *session.posargs)
+    pytest(session, "-m", "vllm or numba", str(ROOT / "tests"), *session.posargs)
 
 
 @nox.session(default=False)
