@@ -116,8 +116,8 @@ class Diary:
         self.notes.append(("begin", params["overrides"]))
         return "parent-id"
 
-    def close(self, run_id: str) -> None:
-        self.notes.append(("close", run_id))
+    def close(self, run_id: str, *, failed: bool) -> None:
+        self.notes.append(("failed" if failed else "close", run_id))
 
 
 FILES = {

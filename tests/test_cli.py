@@ -144,9 +144,11 @@ def test_a_sweep_goes_on_after_failures_and_ends_with_the_highest_code(
     assert cells[2]["error"] == "the engine died"
 
 
-@pytest.mark.parametrize(("how", "code"), [("here", 0), ("stop", 130)])
+@pytest.mark.parametrize(
+    ("how", "code", "end"), [("here", 0, "close"), ("stop", 130, "failed"), ("bug", 1, "failed")]
+)
 def test_a_sweep_has_a_parent_run_which_is_closed_however_it_ends(
-    how: str, code: int, launched: list[Any], monkeypatch: pytest.MonkeyPatch
+    how: str, code: int, end: str, launched: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its id is in the environment of the jobs and nowhere after."""
     monkeypatch.setattr(Diary, "notes", [])
@@ -154,7 +156,7 @@ def test_a_sweep_has_a_parent_run_which_is_closed_however_it_ends(
 
     assert main(["-m", *words]) == code
 
-    assert Diary.notes == [("begin", " ".join(words)), ("close", "parent-id")]
+    assert Diary.notes == [("begin", " ".join(words)), (end, "parent-id")]
     assert set(parents) == {"parent-id"}
     assert PARENT not in os.environ
 

@@ -118,6 +118,27 @@ def test_a_run_is_logged_whole_and_reopened(folder: Path, monkeypatch: pytest.Mo
     assert [f.path for f in client.list_artifacts(run_id, "samples")] == ["samples/toy.parquet"]
 
 
+@pytest.mark.parametrize(
+    ("jobs", "failed", "status"), [(1, False, "FINISHED"), (1, True, "FAILED"), (0, False, None)]
+)
+def test_the_parent_of_a_sweep_says_how_it_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int, failed: bool, status: str | None
+) -> None:
+    """One failed job is a failed sweep; one whose jobs were all there before leaves no run."""
+    tracker = MlflowTracker(uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
+    sweep = tracker.begin("sweep", {}, {"xpe.sweep": "true"})
+    monkeypatch.setenv(PARENT, sweep)
+    for number in range(jobs):
+        tracker.begin(f"job {number}", {}, {})
+
+    tracker.close(sweep, failed=failed)
+
+    client = tracker._client()
+    experiment = client.get_experiment_by_name(tracker.experiment).experiment_id
+    left = client.search_runs([experiment], "tags.`xpe.sweep` = 'true'")
+    assert [run.info.status for run in left] == ([status] if status else [])
+
+
 def test_cold_store_takes_several_processes(tmp_path: Path) -> None:
     """Three processes that open a store that is not there yet all get their run."""
     code = "from xpe.tracking import MlflowTracker; print(MlflowTracker().begin('x', {}, {}))"

@@ -64,12 +64,12 @@ class Sweep(Callback):  # type: ignore[misc]
                 self.parent = self.tracker.begin(self.folder.name, params, {"xpe.sweep": "true"})
                 os.environ[PARENT] = str(self.parent)
 
-    def close(self) -> None:
+    def close(self, codes: Sequence[int], *, whole: bool) -> None:
         """Close the run above those of the jobs, however the sweep ended."""
         os.environ.pop(PARENT, None)
         if self.parent is not None:
             with _tracking_is_no_must():
-                self.tracker.close(self.parent)
+                self.tracker.close(self.parent, failed=not whole or any(codes))
 
 
 _sweeps: list[Sweep] = []
@@ -93,13 +93,16 @@ def run(words: Sequence[str]) -> int:
     _check_runs_folder()
     _codes.clear()
     _sweeps.clear()
+    whole = False
     try:
         with kept():
             _through_hydra(words, args.overrides, texts)
+        whole = True
     finally:
         for sweep in _sweeps:
-            sweep.close()
-            _codes.extend(_report(sweep.folder))
+            codes = _report(sweep.folder)
+            sweep.close(codes, whole=whole)
+            _codes.extend(codes)
     return max(_codes, default=0)
 
 

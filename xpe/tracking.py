@@ -95,9 +95,14 @@ class MlflowTracker:
         """Close a run that did not finish; a resumed one is opened again by its id."""
         self._client().set_terminated(run_id, "KILLED" if killed else "FAILED")
 
-    def close(self, run_id: str) -> None:
-        """Close a run that has nothing of its own to log: the parent of a sweep."""
-        self._client().set_terminated(run_id, "FINISHED")
+    def close(self, run_id: str, *, failed: bool = False) -> None:
+        """Close the parent of a sweep; delete it if no job opened a run: all were there before."""
+        client = self._client()
+        client.set_terminated(run_id, "FAILED" if failed else "FINISHED")
+        experiment = client.get_run(run_id).info.experiment_id
+        below = f"tags.`mlflow.parentRunId` = '{run_id}'"
+        if not failed and not client.search_runs([experiment], below, max_results=1):
+            client.delete_run(run_id)
 
     def _client(self) -> MlflowClient:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
