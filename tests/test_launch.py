@@ -286,21 +286,37 @@ def test_equal_runs_are_kept_apart(xpe: Runner) -> None:
 
 
 def test_interrupt_keeps_what_is_done(xpe: Runner) -> None:
-    """Ctrl-C is code 130, and the next run goes on."""
+    """Ctrl-C ends the batch under way and is code 130; the next run repeats no batch."""
     xpe.seconds = 0.1
     job = xpe.start("task=capitals_en")
     while len(xpe.batches()) < 4:
         time.sleep(0.02)
     job.send_signal(signal.SIGINT)
     _, err = job.communicate(timeout=60)
-    before = len(xpe.batches())
     xpe.seconds = 0
     code, _, _ = xpe.run("task=capitals_en")
 
     assert job.returncode == 130
+    assert "stopping" in err
     assert "interrupted" in err
     assert code == 0
-    assert len(xpe.batches()) - before <= 24 - before + 2
+    assert len(xpe.batches()) == 24
+
+
+def test_a_second_interrupt_does_not_wait(xpe: Runner) -> None:
+    """Ctrl-C twice ends a run in the middle of a batch."""
+    xpe.seconds = 300
+    job = xpe.start("task=capitals_en")
+    while not xpe.batches():
+        time.sleep(0.02)
+    while job.poll() is None:
+        job.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+    _, err = job.communicate(timeout=60)
+
+    assert job.returncode == 130
+    assert "stopping" in err
+    assert "interrupted" in err
 
 
 def test_damaged_checkpoint_warns_and_goes_on(xpe: Runner) -> None:

@@ -17,6 +17,7 @@ import yaml
 from xpe.config import RunConfig, dump, fingerprint
 from xpe.data.cache import cache_dir, runs_dir
 from xpe.document import Facts, document, git_hash
+from xpe.interrupt import Stop, stoppable
 from xpe.live import LiveMetrics
 from xpe.models.warm import taken
 from xpe.pipeline import Run, evaluate
@@ -122,7 +123,9 @@ def _job(job: _Job) -> dict[str, Any]:
         parts = stack.enter_context(taken(config.models))
         data = _checked(config, parts)
         store = stack.enter_context(Store(folder / CHECKPOINT))
-        models = _models(job, parts, store, stack, data)
+        stop = Stop()
+        stack.enter_context(stop.on_interrupt(parts.values()))
+        models = stoppable(_models(job, parts, store, stack, data), parts, stop)
         tracking = _Tracking(config.tracking, store)
         stack.callback(tracking.fail_if_open)
         tracking.begin(folder.name, plain, _tags(job.fingerprint, data))

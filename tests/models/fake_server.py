@@ -22,6 +22,7 @@ class Said:
     delay: float = 0.0
     reset: bool = False
     short: bool = False  # announces more bytes than it sends
+    drip: float = 0.0  # seconds before each byte of the body
 
 
 @dataclass
@@ -145,9 +146,20 @@ class FakeServer:
             **said.headers,
         }
         lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-        writer.write(f"HTTP/1.1 {said.status} X\r\n{lines}\r\n".encode() + body)
+        head = f"HTTP/1.1 {said.status} X\r\n{lines}\r\n".encode()
+        if said.drip:
+            await self._drip(writer, head, body, said.drip)
+        else:
+            writer.write(head + body)
         await writer.drain()
         return not said.short
+
+    async def _drip(self, writer, head: bytes, body: bytes, pause: float) -> None:
+        writer.write(head)
+        for byte in body:
+            writer.write(bytes([byte]))
+            await writer.drain()
+            await asyncio.sleep(pause)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,12 @@ def served():
 
     def build(script, **settings):
         server = FakeServer(script).__enter__()
-        settings = {"model": "m", "base_url": server.url, "backoff": 0.005, "timeout": 5} | settings
+        settings = {
+            "model": "m",
+            "base_url": server.url,
+            "backoff": 0.005,
+            "timeout": 60,
+        } | settings
         model = OpenAi(**settings)
         open_now.extend([server, model])
         return server, model
@@ -98,28 +103,29 @@ def test_yields_none_when_nothing_can_be_asked_and_nothing_is_under_way(served):
 
 def test_gives_others_a_turn_while_a_slow_reply_is_under_way(served):
     """A stream that waits for its server yields None in the meantime."""
-    _, model = served(lambda call: Said(chat("late"), delay=0.3))
+    _, model = served(lambda call: Said(chat("late"), delay=1.0))
     stream = model.reply(asked(Generate("a")))
-    began = time.monotonic()
     assert next(stream) is None
-    assert time.monotonic() - began < 0.2
     assert [reply.text for _, reply in filter(None, stream)] == ["late"]
 
 
 def test_a_model_and_its_judge_work_side_by_side(served):
-    """Thirty dialogues of two turns with two servers: far faster than one after the other."""
-    _, model = served(lambda call: Said(chat("said"), delay=0.1), concurrency=8)
-    _, judge = served(lambda call: Said(chat("7"), delay=0.2), concurrency=8)
+    """Thirty dialogues of two turns with two servers, both busy at once with several."""
+    at_once = []
+
+    def judging(call):
+        at_once.append(asked_server.now)
+        return Said(chat("7"), delay=0.3)
+
+    asked_server, model = served(lambda call: Said(chat("said"), delay=0.2), concurrency=8)
+    judge_server, judge = served(judging, concurrency=8)
 
     def dialogue(sample):
         (said,) = yield (Generate(f"q{sample.doc_id}"),)
         (mark,) = yield (Generate(f"judge {said.text} {sample.doc_id}", to="judge"),)
         return Answer(sample, (Exchange(Generate("q"), said), Exchange(Generate("j"), mark)))
 
-    for one in (model, judge):
-        replies(one, asked(Generate("warm up")))
     samples = [Sample("t", i, {}, None, {}) for i in range(30)]
-    began = time.monotonic()
     answers = list(
         converse(
             ((sample, dialogue(sample)) for sample in samples),
@@ -129,7 +135,8 @@ def test_a_model_and_its_judge_work_side_by_side(served):
         )
     )
     assert [answer.exchanges[1].reply.text for answer in answers] == ["7"] * 30
-    assert time.monotonic() - began < 30 * 0.3 / 3
+    assert min(asked_server.most, judge_server.most) >= 4
+    assert max(at_once) >= 4
 
 
 def test_ending_the_stream_early_cancels_what_is_under_way(served):
@@ -141,7 +148,7 @@ def test_ending_the_stream_early_cancels_what_is_under_way(served):
     assert next(filter(None, stream))[1].text == "x"
     began = time.monotonic()
     stream.close()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 15
     assert replies(model, asked(Generate("fast")))[0].text == "x"
 
 
@@ -162,7 +169,7 @@ BROKEN = {
     "connection": Said(reset=True),
     "malformed": Said(raw=b'{"choices": [{"mess'),
     "empty": Said(chat("")),
-    "timeout": Said(chat("late"), delay=5),
+    "timeout": Said(chat("late"), delay=60),
 }
 VARIANTS = {
     "unavailable": ("server", Said(status=503, raw=b"<html>busy</html>")),
@@ -183,7 +190,7 @@ def test_a_lasting_fault_is_a_failure_of_its_kind_after_three_retries(served, na
     kind, said = CASES[name]
     server, model = served(
         lambda call: said if last_words(call) == "bad" else Said(chat("fine")),
-        timeout=0.4 if kind == "timeout" else 10,
+        timeout=1.5 if kind == "timeout" else 60,
     )
     replies(model, asked(Generate("good")))
     bad, good = replies(model, asked(Generate("bad"), Generate("good")))
@@ -201,7 +208,7 @@ def test_a_passing_fault_is_asked_again_and_answered(served, name):
     kind, said = CASES[name]
     server, model = served(
         lambda call: said if call.nth < 2 else Said(chat("ok")),
-        timeout=0.4 if kind == "timeout" else 10,
+        timeout=1.5 if kind == "timeout" else 60,
     )
     assert [reply.text for reply in replies(model, asked(Generate("a")))] == ["ok"]
     assert len(server.posts) == 3
@@ -281,7 +288,7 @@ def test_waits_as_long_as_the_server_asks(served):
     )
     began = time.monotonic()
     assert replies(model, asked(Generate("a")))[0].text == "ok"
-    assert 0.4 <= time.monotonic() - began < 2
+    assert 0.4 <= time.monotonic() - began < 20
 
 
 def test_does_not_wait_longer_than_allowed(served):
@@ -315,11 +322,11 @@ def test_429_narrows_the_window_and_5xx_does_not(served):
 
 
 def test_a_trickle_of_bytes_does_not_outlive_the_timeout(served):
-    """The time-out is for the whole request."""
-    _, model = served(lambda call: Said(chat("x"), delay=20), timeout=0.1, max_retries=0)
+    """The time-out is for the whole request, though a byte comes every fifth of a second."""
+    _, model = served(lambda call: Said(chat("x"), drip=0.2), timeout=1, max_retries=0)
     began = time.monotonic()
     assert replies(model, asked(Generate("a")))[0].kind == "timeout"
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 20
 
 
 def test_keeps_to_requests_per_minute(served):
@@ -338,7 +345,7 @@ def test_faults_of_every_kind_leave_the_other_samples_alone(served):
         i = int(last_words(call))
         return sick[i % 20] if i % 20 < len(sick) else echoing(call)
 
-    server, model = served(script, concurrency=128, timeout=1)
+    server, model = served(script, concurrency=128, timeout=3)
     got = replies(model, asked(*(Generate(str(i)) for i in range(200))))
     assert len(got) == 200
     well = [reply.text for i, reply in enumerate(got) if i % 20 >= len(sick)]

@@ -19,8 +19,9 @@ sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "models
 from fake_server import Call, FakeServer, Said, chat
 from tool_script import Script, content_of
 
-COPIES = 3
-TIMEOUT = 1.5
+COPIES = 2
+TIMEOUT = 2.5
+SILENCE = 60
 HALF = json.dumps(chat("half an answer")).encode()[:90]
 BROKEN = [
     ("rate_limit", Said({"error": "slow"}, status=429, headers={"Retry-After": "0.1"})),
@@ -28,7 +29,7 @@ BROKEN = [
     ("server", Said(status=503, raw=b"<html>busy</html>")),
     ("connection", Said(reset=True)),
     ("malformed", Said(raw=HALF)),
-    ("timeout", Said(chat("late"), delay=3 * TIMEOUT)),
+    ("timeout", Said(chat("late"), delay=SILENCE)),
     ("empty", Said(chat(""))),
     ("length", Said(chat("and so", finish="length"))),
 ]

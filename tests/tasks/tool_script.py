@@ -1,7 +1,8 @@
 """Plays model and judge for a file of conversations; in a process of its own it keeps a log.
 
 `python tool_script.py LOG DATA SYSTEM` prints its address and serves until its input ends. It
-writes one line for each question when it comes: the digest of its content.
+writes one line for each question when it comes: the digest of its content. A file LOG.slow
+holds a number of questions and the seconds that each one beyond them takes.
 """
 
 from __future__ import annotations
@@ -83,6 +84,8 @@ def _native(call: dict[str, Any]) -> dict[str, Any]:
 if __name__ == "__main__":
     path, data, system = sys.argv[1:]
     script = Script([ToolCall(name="t", data=data, default_system=system)], wrong=5)
+    slow = Path(path + ".slow")
+    seen: set[str] = set()
 
     with Path(path).open("a", buffering=1, encoding="utf-8") as log:
 
@@ -90,7 +93,11 @@ if __name__ == "__main__":
             said = script(call)
             said.delay = DELAY
             if call.method == "POST":
+                seen.add(content_of(call))
                 log.write(content_of(call) + "\n")
+                number, seconds = map(float, slow.read_text().split())
+                if len(seen) > number:
+                    said.delay = seconds
             return said
 
         with FakeServer(logged) as server:

@@ -84,6 +84,7 @@ class Vllm(Tokenized):
     """
 
     backend: ClassVar[str] = "vllm"
+    ends_at_interrupt: ClassVar[bool] = True
 
     path: str
     tokenizer: str | None = None
