@@ -22,6 +22,7 @@ LM_EVAL = "lm_eval"
 
 HANDED_DOWN = {
     "limit": "limit",
+    "shard": "shard",
     "num_fewshot": "num_fewshot",
     "apply_chat_template": "chat",
     "system_instruction": "system_instruction",

@@ -34,6 +34,11 @@ COMMANDS = {
     "rescore": Command(
         "xpe.rescore:rescore_command", "rescore RUN [KEY=VALUE …]", "score a run's replies again"
     ),
+    "merge": Command(
+        "xpe.merge:merge_command",
+        "merge RUN RUN … [output=FOLDER]",
+        "the run that shards (shard=1/4) make up",
+    ),
     "export": Command(
         "xpe.export:export_command",
         "export lm_eval RUN [output=FOLDER]",

@@ -36,6 +36,7 @@ from xpe.errors import ConfigError, unknown
 from xpe.registry import MODELS, STRICT, TASKS, TRACKERS, Registry
 from xpe.seeds import Seeds
 from xpe.stats.settings import Stats
+from xpe.tasks.selection import checked_shard
 from xpe.types import Evaluator, Model
 
 logger = logging.getLogger(__name__)
@@ -102,6 +103,8 @@ class RunConfig:
         The first n documents of each task: a count, or a share inside (0, 1), rounded up.
     samples
         Document ids by task, for those that are not to be asked whole.
+    shard
+        `1/4`: of the documents that are left, the first of four shards; `xpe merge` joins them.
     max_failed
         How many failed samples a complete run may have.
     fresh, rerun
@@ -125,6 +128,7 @@ class RunConfig:
     predict_only: bool = False
     limit: int | float | None = None
     samples: dict[str, list[int]] = Field(default_factory=dict)
+    shard: str | None = None
     compat: Literal["lm_eval"] | None = None
     confirm_run_unsafe_code: bool = False
     trust_task_code: bool = False
@@ -141,6 +145,11 @@ class RunConfig:
     @classmethod
     def _limit_is_a_count_or_a_share(cls, limit: Any) -> Any:
         return checked_limit(limit)
+
+    @field_validator("shard")
+    @classmethod
+    def _shard_is_one_of_several(cls, shard: str | None) -> str | None:
+        return checked_shard(shard)
 
     def __post_init__(self) -> None:
         if self.model is None:
@@ -291,6 +300,12 @@ def fingerprint(config: RunConfig) -> str:
     Not of how and where: tracking, store, output, device, threads, names of keys, and what a
     class lists as `cosmetic`.
     """
+    text = json.dumps(decisive(config), sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def decisive(config: RunConfig) -> Plain:
+    """Return the plain settings that decide the results."""
     made = dump(config)
     parts: Plain = {"schema": SCHEMA}
     for name in DECIDES:
@@ -300,8 +315,7 @@ def fingerprint(config: RunConfig) -> str:
             if name == "task"
             else without_cosmetics(made[name], value)
         )
-    text = json.dumps(parts, sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    return parts
 
 
 def _part(registry: Registry, settings: Any, path: str) -> Any:
@@ -329,6 +343,11 @@ def _check_task(config: RunConfig, name: str, task: Any) -> None:
         raise ConfigError(
             f"task.{name}: runs Python code that it brings along: {', '.join(places[:3])}. "
             "If you trust it, add trust_task_code=true"
+        )
+    if hasattr(task, "dialogue") and getattr(task, "shard", None) != config.shard:
+        raise ConfigError(
+            f"task.{name}: runs shard {getattr(task, 'shard', None)}, the run shard "
+            f"{config.shard}. Write shard=… at the top; the kind of each task must have the setting"
         )
     modality = getattr(task, "modality", "text")
     if modality != "text" and not getattr(config.model, "multimodal", False):

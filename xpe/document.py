@@ -29,6 +29,9 @@ _PACKAGES = (
 )
 
 
+_TOLD = ("num_fewshot", "gen_kwargs", "limit", "samples", "shard", "compat", "predict_only")
+
+
 @dataclass(frozen=True)
 class Facts:
     """What is known of a job beside its numbers.
@@ -54,7 +57,7 @@ def document(result: Result, models: Mapping[str, Model], facts: Facts) -> dict[
         "configs": tasks,
         "versions": {name: task.get("version") for name, task in tasks.items()},
         "n-shot": dict(facts.shots),
-        "config": _settings(facts.plain),
+        "config": settings_json(facts.plain),
         "data": {name: list(pair) for name, pair in facts.data.items()},
         "git_hash": git_hash(),
         "environment": environment() | _told(models),
@@ -104,7 +107,8 @@ def git_hash() -> str | None:
     return found.stdout.strip() or None
 
 
-def _settings(plain: Mapping[str, Any]) -> dict[str, Any]:
+def settings_json(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a plain config says of a run, under the harness's names where it has them."""
     model, seed = plain["model"], plain["seed"]
     return {
         "model": model["kind"],
@@ -116,6 +120,6 @@ def _settings(plain: Mapping[str, Any]) -> dict[str, Any]:
         "bootstrap_iters": plain["stats"]["bootstrap_iters"],
         **{
             key: plain.get(key)
-            for key in ("num_fewshot", "gen_kwargs", "limit", "samples", "compat", "predict_only")
+            for key in _TOLD
         },
     }

@@ -12,8 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-import yaml
-
 from xpe.config import RunConfig, dump, fingerprint
 from xpe.data.cache import cache_dir, runs_dir
 from xpe.document import Facts, document, git_hash
@@ -23,7 +21,15 @@ from xpe.models.warm import taken
 from xpe.pipeline import Run, evaluate
 from xpe.plots import forest
 from xpe.progress import Progress
-from xpe.report import read_results, result_of, show_table, terminal, write_json, write_lines
+from xpe.report import (
+    read_results,
+    result_of,
+    show_table,
+    terminal,
+    write_json,
+    write_lines,
+    write_yaml,
+)
 from xpe.run_folder import (
     CHECKPOINT,
     changed,
@@ -73,7 +79,7 @@ def launch(config: RunConfig, folder: Path, overrides: Sequence[str]) -> int:
         0 complete, 3 complete but partial. Errors are raised; their exit code is theirs.
     """
     found = _launched(config, folder, overrides)
-    return _exit_code(found, config.max_failed)
+    return exit_code(found, config.max_failed)
 
 
 def run(config: RunConfig) -> Result:
@@ -180,8 +186,7 @@ def _check_log_likelihoods(config: RunConfig, model: Model) -> None:
 
 def _write_config(job: _Job, plain: Mapping[str, Any]) -> None:
     for name, value in (("config.yaml", plain), ("overrides.yaml", list(job.overrides))):
-        text = yaml.safe_dump(value, allow_unicode=True, sort_keys=False)
-        write_lines(job.folder / name, [text])
+        write_yaml(job.folder / name, value)
 
 
 def _models(
@@ -236,6 +241,11 @@ def _write(result: Result, found: Mapping[str, Any], folder: Path, store: Store)
     for name in result.tasks:
         lines = (line + "\n" for line in store.answers(name))
         write_lines(folder / "samples" / f"{name}.jsonl", lines)
+    write_results(found, folder)
+
+
+def write_results(found: Mapping[str, Any], folder: Path) -> None:
+    """Write the plot, then `results.json`, which makes a folder that of a finished run."""
     try:
         forest(found, folder / "forest.png")
     except Exception as error:  # noqa: BLE001 - a plot must not cost a result
@@ -243,8 +253,8 @@ def _write(result: Result, found: Mapping[str, Any], folder: Path, store: Store)
     write_json(folder / "results.json", found)
 
 
-def _exit_code(found: Mapping[str, Any], max_failed: int) -> int:
-    """3 when more samples than allowed were not scored, by the worst metric of the run."""
+def exit_code(found: Mapping[str, Any], max_failed: int) -> int:
+    """Return 3 when more samples than allowed were not scored, by the worst metric of the run."""
     missing = [
         sum(e.get(name, 0) for name in ("n_failed", "n_invalid", "n_timeout"))
         for estimates in found["results"].values()

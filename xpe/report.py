@@ -87,6 +87,13 @@ def write_json(path: Path, value: Any) -> None:
     write_lines(path, [text])
 
 
+def write_yaml(path: Path, value: Any) -> None:
+    """Replace a file with YAML, keys in their order; errors as `write_json`."""
+    import yaml
+
+    write_lines(path, [yaml.safe_dump(value, allow_unicode=True, sort_keys=False)])
+
+
 def write_lines(path: Path, lines: Sequence[str] | Iterator[str]) -> None:
     """Replace a file with `lines`, which bring their own line ends, atomically."""
     partial = path.with_name(path.name + ".part")

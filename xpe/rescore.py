@@ -69,8 +69,14 @@ def rescore(folder: Path, overrides: Sequence[str] = ()) -> Result:
     DataFileError
         A file of the run is missing or broken, or its samples were not logged.
     """
-    config = _config(folder, overrides)
-    counts = read_results(folder)["n-samples"]
+    return measured_again(_config(folder, overrides), folder, read_results(folder)["n-samples"])
+
+
+def measured_again(config: RunConfig, folder: Path, counts: Mapping[str, Any]) -> Result:
+    """Measure the answers in a run's sample files and estimate every metric; errors as `rescore`.
+
+    `counts` is `n-samples` of its results.
+    """
     run = Run({}, config.leaves, config.evaluators, config.groups, stats=config.stats,
               compat=config.compat)  # fmt: skip
     rows: dict[str, Rows] = {}

@@ -20,7 +20,7 @@ from xpe.registry import STRICT
 from xpe.tasks import template
 from xpe.tasks.fewshot import Draws, Fewshot, harness_draws, too_few
 from xpe.tasks.prompt import Turn, join, messages, plain
-from xpe.tasks.selection import chosen
+from xpe.tasks.selection import chosen, sharded
 from xpe.tasks.template import Template
 from xpe.tasks.texts import Texts
 from xpe.types import Answer, Dialogue, Exchange, Prompt, Request, Sample
@@ -61,6 +61,8 @@ class TextTask:
         Whether prompts are chat messages; whether examples are turns of their own.
     limit, sample_ids
         The first so many documents (a share where below 1), or these ids.
+    shard
+        `1/4`: of the documents that are left, the first of four shards.
     repeats
         How often each question is asked.
     cluster
@@ -95,6 +97,7 @@ class TextTask:
     fewshot_as_multiturn: bool = True
     limit: Annotated[int | float | None, BeforeValidator(_no_flag)] = None
     sample_ids: tuple[int, ...] | None = None
+    shard: str | None = None
     repeats: int = Field(default=1, ge=1)
     cluster: str | None = None
     answer_type: str | None = None
@@ -156,8 +159,14 @@ class TextTask:
 
     @cached_property
     def _samples(self) -> tuple[Sample, ...]:
-        ids = chosen(self.n_original, self.limit, self.sample_ids, harness=self.compat == "lm_eval")
+        ids = sharded(self._chosen, self.shard)
         return tuple(self._sample(self.documents.record(doc_id)) for doc_id in ids)
+
+    @cached_property
+    def _chosen(self) -> Sequence[int]:
+        """The ids of the documents of all shards."""
+        harness = self.compat == "lm_eval"
+        return chosen(self.n_original, self.limit, self.sample_ids, harness=harness)
 
     def _sample(self, record: Record) -> Sample:
         target, reference = self.gold(record)
@@ -274,12 +283,12 @@ class TextTask:
         exclude = same_split if stated.exclude is None else stated.exclude
         if len(self.pool) < n + exclude:
             raise too_few(n, len(self.pool) - exclude, self.pool, self.name)
-        docs = [sample.doc for sample in self._samples]
+        # One generator runs through the documents of all shards.
+        docs = [self.documents.record(doc_id).doc for doc_id in self._chosen]
         draws = harness_draws(
             self.pool, docs, n, self.fewshot_seed, sampler=stated.sampler, exclude=exclude
         )
-        ids = (sample.doc_id for sample in self._samples)
-        return dict(zip(ids, draws, strict=True))
+        return dict(zip(self._chosen, draws, strict=True))
 
     # --- what kinds say ---------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -42,7 +43,7 @@ def chosen(
     *,
     harness: bool = False,
 ) -> Sequence[int]:
-    """Return the ids of the documents to evaluate, in ascending order.
+    """Return the ids of the documents to evaluate, in ascending order, those of all shards.
 
     Raises
     ------
@@ -61,3 +62,38 @@ def chosen(
     if wrong:
         raise DataError(f"samples: no document {wrong[0]}; the ids are 0 to {n_docs - 1}")
     return sorted(sample_ids)
+
+
+def checked_shard(text: str | None) -> str | None:
+    """Return a shard as it is written, `1/4` for the first of four; None for all documents.
+
+    Raises
+    ------
+    ConfigError
+        If it is anything else.
+    """
+    if text is not None:
+        shard_of(text)
+    return text
+
+
+def shard_of(text: str) -> tuple[int, int]:
+    """Return number and count: 1 and 4 for `1/4`; errors as `checked_shard`."""
+    found = re.fullmatch(r"(\d+)/(\d+)", str(text), re.ASCII)
+    number, count = (int(part) for part in found.groups()) if found else (0, 0)
+    if not 1 <= number <= count:
+        raise ConfigError(
+            f"shard={text}: expected NUMBER/COUNT, from 1/COUNT to COUNT/COUNT, as 1/4"
+        )
+    return number, count
+
+
+def sharded(ids: Sequence[int], shard: str | None) -> Sequence[int]:
+    """Return the ids of one shard: of four shards the first has the documents 0, 4, 8, …
+
+    Which one a document belongs to depends on its id alone, not on `limit` or `samples`.
+    """
+    if shard is None:
+        return ids
+    number, count = shard_of(shard)
+    return [doc_id for doc_id in ids if doc_id % count == number - 1]

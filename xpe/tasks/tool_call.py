@@ -18,7 +18,7 @@ from xpe.tasks.base import source_of
 from xpe.tasks.conversations import Conversation, Pair, Turn, read
 from xpe.tasks.generation import MAX_TOKENS, generate_settings
 from xpe.tasks.recall import calls_made, retrievals
-from xpe.tasks.selection import chosen
+from xpe.tasks.selection import chosen, sharded
 from xpe.tasks.tool_prompt import Style, messages_before
 from xpe.types import Answer, Dialogue, Exchange, Generate, Sample
 
@@ -56,6 +56,8 @@ class ToolCall:
         As of the kind `generation`; `max_gen_toks` is 512 if not given, and nothing stops early.
     limit, sample_ids
         The first so many records (a share where below 1), or these.
+    shard
+        `1/4`: of the records that are left, the first of four shards.
     """
 
     kind: ClassVar[str] = "tool_call"
@@ -72,6 +74,7 @@ class ToolCall:
     generation_kwargs: dict[str, Any] = Field(default_factory=dict)
     limit: int | float | None = None
     sample_ids: tuple[int, ...] | None = None
+    shard: str | None = None
     evaluators: dict[str, dict[str, Any]] = Field(default_factory=_evaluators)
     metrics: tuple[str | dict[str, Any], ...] | None = None
     version: str = "1.0"
@@ -122,7 +125,8 @@ class ToolCall:
         """
         found: dict[int, Conversation] = {}
         skipped: list[str] = []
-        for doc_id in chosen(self.n_original, self.limit, self.sample_ids):
+        ids = sharded(chosen(self.n_original, self.limit, self.sample_ids), self.shard)
+        for doc_id in ids:
             try:
                 found[doc_id] = read(self.documents.record(doc_id), self.default_system)
             except DataError as error:
@@ -131,7 +135,7 @@ class ToolCall:
                 skipped.append(str(error))
         if skipped:
             log.warning("%s: %d records are left out: %s", self.name, len(skipped), _few(skipped))
-        if not found:
+        if ids and not found:
             raise DataError(f"{self.documents.label}: no record can be read. {_few(skipped)}")
         self._tell(found)
         return found
@@ -220,6 +224,8 @@ class ToolCall:
         DataError
             If the file or a record is wrong, or no record holds a pair; names file and record.
         """
+        if not self.samples():
+            return
         if not any(sample.reference["pairs"] for sample in self.samples()):
             raise DataError(
                 f"{self.documents.label}: no pair in {len(self.samples())} records; expected a "
