@@ -1,14 +1,19 @@
-"""The model kind `openai` beside the bare client with the same transport.
+"""The model kind `openai` beside the bare client with the same transport, and beside lm-eval.
 
     python tests/bench/bench_openai.py [requests] [rounds]
 
 A server of its own process answers after 50 ms, then after 1 s. Printed are the medians of
-alternating rounds: wall and CPU seconds of the asking process, and its growth in memory.
+alternating rounds: requests a second, wall and CPU seconds of the asking process, and its growth
+in memory. lm-eval asks by its `local-chat-completions`, as many at once, where it is installed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import importlib.util
+import json
+import logging
+import os
 import resource
 import statistics
 import subprocess
@@ -76,6 +81,35 @@ def bare(url: str, n: int) -> None:
     asyncio.run(main())
 
 
+def lm_eval(url: str, n: int) -> None:
+    """Ask through lm-eval, as its task loop does."""
+    from lm_eval.api.instance import Instance
+    from lm_eval.models.api_models import JsonChatStr
+    from lm_eval.models.openai_completions import LocalChatCompletion
+
+    address = f"{url}/chat/completions"
+    model = LocalChatCompletion(base_url=address, model="m", num_concurrent=CONCURRENCY)
+    asked = [[{"role": "user", "content": f"question {i}"}] for i in range(n)]
+    settings = {"until": [], "max_gen_toks": 256}
+    requests = [
+        Instance("generate_until", {}, (JsonChatStr(json.dumps(one)), settings), i)
+        for i, one in enumerate(asked)
+    ]
+    assert model.generate_until(requests) == ["answer"] * n
+
+
+def sides() -> dict[str, Callable[[str, int], None]]:
+    """Return who is measured: lm-eval only where it and what its API models need is installed."""
+    found = {"bare client": bare, "xpe": ours}
+    if all(importlib.util.find_spec(name) for name in ("lm_eval", "tenacity")):
+        logging.getLogger("lm_eval").setLevel(logging.ERROR)
+        os.environ["TQDM_DISABLE"] = "1"
+        found["lm-eval"] = lm_eval
+    else:
+        print("lm-eval: not measured; pip install 'lm-eval[api]==0.4.13'")
+    return found
+
+
 def timed(work: Callable[[str, int], None], url: str, n: int) -> tuple[float, float]:
     """Return wall and CPU seconds."""
     wall, cpu = time.perf_counter(), time.process_time()
@@ -84,11 +118,14 @@ def timed(work: Callable[[str, int], None], url: str, n: int) -> tuple[float, fl
 
 
 def rounds(url: str, n: int, times: int) -> dict[str, tuple[float, float]]:
-    """Return the medians of alternating rounds."""
-    found: dict[str, list[tuple[float, float]]] = {"ours": [], "bare": []}
+    """Return the medians of alternating rounds, after one that warms up."""
+    who = sides()
+    for work in who.values():
+        work(url, CONCURRENCY)
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in who}
     for _ in range(times):
-        found["bare"].append(timed(bare, url, n))
-        found["ours"].append(timed(ours, url, n))
+        for name, work in who.items():
+            found[name].append(timed(work, url, n))
     return {
         name: (statistics.median(w for w, _ in runs), statistics.median(c for _, c in runs))
         for name, runs in found.items()
@@ -99,19 +136,19 @@ def main() -> None:
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
     times = int(sys.argv[2]) if len(sys.argv) > 2 else 5
     with server(0.05) as url:
-        bare(url, 100)
-        ours(url, 100)
         medians = rounds(url, n, times)
-        for name, (wall, cpu) in medians.items():
-            print(f"50 ms, {n} requests, {name}: {n / wall:.0f}/s, CPU {cpu:.2f} s")
-        print(f"CPU, ours over bare: {medians['ours'][1] / medians['bare'][1]:.2f}")
+    ideal = n / (-(-n // CONCURRENCY) * 0.05)
+    print(f"50 ms, {n} requests, {CONCURRENCY} at once, median of {times}; ideal {ideal:.0f}/s")
+    for name, (wall, cpu) in medians.items():
+        ratio = medians["xpe"][1] / cpu
+        print(f"  {name:11}  {n / wall:5.0f}/s  CPU {cpu:.2f} s  (xpe takes {ratio:.2f}x of it)")
     with server(1.0) as url:
         ours(url, CONCURRENCY)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         wall, cpu = timed(ours, url, 1000)
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
         ideal = -(-1000 // CONCURRENCY) * 1.0
-        print(f"1 s, 1000 requests, ours: {wall:.2f} s = {wall / ideal:.2f}x the ideal", end="")
+        print(f"1 s, 1000 requests, xpe: {wall:.2f} s = {wall / ideal:.2f}x the ideal", end="")
         print(f", CPU {cpu:.2f} s, peak memory +{grown:.1f} MiB")
 
 
