@@ -56,7 +56,7 @@ def tests(session: nox.Session) -> None:
     targets = [str(ROOT / "tests")] if not _names_tests(session.posargs) else []
     # Each worker has a core: more threads than that would wait for one another.
     session.env["OMP_NUM_THREADS"] = "1"
-    spread = ("-n", "auto", "--dist", "loadfile")
+    spread = ("-n", "auto", "--dist", "worksteal")
     pytest(session, "-m", "not vllm and not parity", *spread, *targets, *_absolute(session.posargs))
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from xpe.models import heads, scoring
 from xpe.models.hf import Hf
 from xpe.models.scoring import Scorer
 from xpe.models.smollm2 import SmolLM2
@@ -105,6 +104,20 @@ def test_sharing_changes_nothing(smol: SmolLM2, ask: Any, monkeypatch: pytest.Mo
         assert fast.log_likelihoods == pytest.approx(slow.log_likelihoods, abs=1e-3)
         assert fast.greedy == slow.greedy
         assert fast.tokens == slow.tokens
+
+
+def test_a_long_lone_context(smol: SmolLM2, ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Choices on a cache that was filled in parts equal those packed behind their context."""
+    request = _fewshot(1)[0]
+    packed = ask(smol, request)[0]
+    monkeypatch.setattr(scoring, "_LONG", 64)
+    monkeypatch.setattr(heads, "_PART", 24)
+    cached = ask(smol, request)[0]
+    assert smol._engine.scorer._header is not None
+    assert cached.log_likelihoods == pytest.approx(packed.log_likelihoods, abs=1e-3)
+    assert cached.greedy == packed.greedy
+    ask(smol, LogLikelihood("One", (" two",)))
+    assert smol._engine.scorer._header is None, "it holds memory that nobody uses"
 
 
 def test_the_shared_part_runs_once(
@@ -221,23 +234,6 @@ def test_memory_halves_the_batch(smol: SmolLM2, ask: Any, monkeypatch: pytest.Mo
     monkeypatch.setattr(Scorer, "_forward", never)
     replies: list[Reply] = ask(smol, *requests)
     assert [reply.kind for reply in replies if isinstance(reply, Failure)] == ["memory"] * 5
-
-
-@pytest.mark.shared
-def test_tcm_choice_letters(smol: SmolLM2, reference: Any, ask: Any, shared_data: Path) -> None:
-    """The first five questions with letters as continuations: every choice, and every argmax."""
-    path = shared_data / "data" / "tcm_choice" / "TCM-ED-A.jsonl"
-    docs = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[:5]]
-    requests = []
-    for doc in docs:
-        options = "\n".join(f"{k}. {v}" for k, v in doc["options"].items())
-        text = f"{doc['question']}\n{options}\n答案："
-        requests.append(LogLikelihood(text, tuple(doc["options"])))
-    for request, reply in zip(requests, ask(smol, *requests), strict=True):
-        wanted = _wanted(reference, str(request.context), request.continuations)
-        assert reply.log_likelihoods == pytest.approx(wanted, abs=1e-4)
-        got = reply.log_likelihoods
-        assert got.index(max(got)) == wanted.index(max(wanted))
 
 
 def test_a_folder_is_a_model_too(smol: SmolLM2, ask: Any) -> None:

@@ -28,14 +28,15 @@ def questions(shared_data: Path, n: int) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def direct(model: Any, tokenizer: Any, prompt: str, letters: Sequence[str]) -> list[float]:
-    """Score letters, one token each, by one whole forward pass and a softmax in float64."""
+    """Score letters, one token each, by one forward pass of the prompt and a softmax in float64."""
     import torch
 
     ids = tokenizer(prompt)["input_ids"]
     wholes = [tokenizer(prompt + letter)["input_ids"] for letter in letters]
     assert all(whole[:-1] == ids for whole in wholes)
     with torch.inference_mode():
-        row = torch.log_softmax(model(torch.tensor([ids])).logits[0, -1].double(), -1)
+        logits = model(torch.tensor([ids]), logits_to_keep=1).logits[0, -1]
+        row = torch.log_softmax(logits.double(), -1)
     return [row[whole[-1]].item() for whole in wholes]
 
 
