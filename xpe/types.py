@@ -13,6 +13,8 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checka
 import numpy as np
 from numpy.typing import NDArray
 
+from xpe.errors import DataError
+
 Float: TypeAlias = NDArray[np.float64]
 Message: TypeAlias = Mapping[str, Any]
 """One chat message, as the chat APIs spell it: `role`, `content`, and `tool_calls` where made."""
@@ -302,6 +304,16 @@ class Table:
     scored_N: NDArray[np.bool_]
     clusters: tuple[str | None, ...]
     items: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        n, n_columns = self.rows_NK.shape
+        sides = (self.doc_ids, self.scored_N, self.clusters, *self.items.values())
+        lengths = [len(side) for side in sides]
+        if set(lengths) != {n} or n_columns != len(self.columns):
+            raise DataError(
+                f"a table of {n} rows and {n_columns} columns needs as many names, documents, "
+                f"marks, clusters and items, got {len(self.columns)} names and {lengths}"
+            )
 
     def column(self, name: str) -> Float:
         """Return one column, (N,); zeros where no answer had it."""

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from xpe.errors import ConfigError, unknown
+from xpe.errors import ConfigError, DataError, unknown
 from xpe.types import Float, Items, Kind, Mean, Measured, Order, Ratio, Sums
 
 LN2 = math.log(2)
@@ -148,8 +148,8 @@ def _pair_counts(item: tuple[int, int]) -> tuple[bool, bool, bool, bool]:
 
 def _class_counts(item: tuple[int, int]) -> list[float]:
     gold, predicted = item
-    if max(item) >= CLASSES:
-        raise ConfigError(f"mcc counts labels below {CLASSES}, got {max(item)}")
+    if not (max(item) < CLASSES and predicted >= 0):
+        raise ConfigError(f"mcc counts labels from 0 to {CLASSES - 1}, got {item}")
     counts = [0.0] * (2 * CLASSES)
     counts[predicted] = 1
     if gold >= 0:
@@ -160,6 +160,13 @@ def _class_counts(item: tuple[int, int]) -> list[float]:
 def _brier(item: tuple[int, Sequence[float]]) -> tuple[float]:
     gold, shares = item
     return (sum((share - (index == gold)) ** 2 for index, share in enumerate(shares)),)
+
+
+def _weighted(item: tuple[float, float]) -> tuple[float, float]:
+    ll, weight = item
+    if weight < 0:
+        raise DataError(f"expected a weight >= 0, got {weight}")
+    return ll, weight
 
 
 def _defined(item: float) -> tuple[float, float]:
@@ -181,8 +188,8 @@ _BUILT_IN: Mapping[str, Aggregation] = {
     "median": OfRows(("",), lambda item: (item,), lambda c: Order(c[0])),
     "nanmean": OfRows(("sum", "n"), _defined, lambda c: Ratio(*c)),
     "perplexity": OfRows(("ll", "n"), lambda item: (item, 1), _of_sums(_perplexity)),
-    "weighted_perplexity": OfRows(("ll", "weight"), tuple, _of_sums(_perplexity)),
-    "bits_per_byte": OfRows(("ll", "weight"), tuple, _of_sums(_bits)),
+    "weighted_perplexity": OfRows(("ll", "weight"), _weighted, _of_sums(_perplexity)),
+    "bits_per_byte": OfRows(("ll", "weight"), _weighted, _of_sums(_bits)),
     "f1": OfRows(("tp", "fp", "fn", "tn"), _pair_counts, _of_sums(_f1)),
     "matthews_corrcoef": OfRows(_MCC_COLUMNS, _class_counts, _of_sums(_mcc)),
     "brier_score": OfRows(("",), _brier, lambda c: Mean(c[0])),

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from xpe.errors import DataError
 from xpe.stats._checks import finite_rows, finite_values
 from xpe.stats._draws import Draws
 from xpe.types import Float
@@ -68,6 +69,8 @@ def lm_eval_indices(n: int, *, iters: int) -> Iterator[NDArray[np.int64]]:
 
     For statistics that are no function of sums; slower than `lm_eval_replicates`.
     """
+    if n < 2:
+        raise DataError(f"resampling needs at least 2 values, got {n}")
     size = min(_CHUNK, Draws(iters, 0, 1).iters)
     for chunk in range(iters // size):
         # The list matters: a plain number is seeded in another way.

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from xpe.errors import DataError
 from xpe.types import Float
 
 _SQUARE_OVERFLOWS = 1e100
@@ -18,6 +19,7 @@ _SQUARE_OVERFLOWS = 1e100
 
 def mean_stderr(values_N: Float) -> float:
     """Return sd / √n with n − 1 degrees of freedom (S1)."""
+    _check_finite(values_N)
     return spread(values_N) / math.sqrt(len(values_N)) if len(values_N) > 1 else math.nan
 
 
@@ -29,6 +31,10 @@ def clustered_stderr(
     `codes_N` numbers the clusters from 0. `corrected` multiplies by √(G/(G − 1)), which goes
     with Student's t on G − 1 degrees of freedom. Miller 2024, arXiv 2411.00640.
     """
+    if len(codes_N) != len(values_N):
+        raise DataError(
+            f"expected a cluster for each of {len(values_N)} values, got {len(codes_N)}"
+        )
     return ratio_stderr(
         cluster_sums(values_N[:, None], codes_N)[:, 0],
         np.bincount(codes_N).astype(np.float64),
@@ -42,12 +48,16 @@ def ratio_stderr(numerator_N: Float, denominator_N: Float, *, corrected: bool = 
     √(Σ(m − R·h)²) / Σh, times √(n/(n − 1)) if `corrected`. With cluster sums and sizes as rows
     it is the clustered standard error of the mean.
     """
+    _check_finite(numerator_N)
+    _check_finite(denominator_N)
     n, total = len(numerator_N), math.fsum(denominator_N)
+    if len(denominator_N) != n or (denominator_N < 0).any():
+        raise DataError(f"expected {n} denominators >= 0, got {denominator_N}")
     if n < 2 or total == 0:
         return math.nan
     residual_N = numerator_N - math.fsum(numerator_N) / total * denominator_N
     factor = n / (n - 1) if corrected else 1.0
-    return math.sqrt(factor * _squares(residual_N)) / abs(total)
+    return math.sqrt(factor * _squares(residual_N)) / total
 
 
 def spread(values_N: Float) -> float:
@@ -96,6 +106,12 @@ def cluster_sums(rows_NK: Float, codes_N: NDArray[np.intp]) -> Float:
     sums_GK = np.zeros((int(codes_N.max()) + 1, rows_NK.shape[1]))
     np.add.at(sums_GK, codes_N, rows_NK)
     return sums_GK
+
+
+def _check_finite(values_N: Float) -> None:
+    if not np.isfinite(values_N).all():
+        place = int(np.argmin(np.isfinite(values_N)))
+        raise DataError(f"values must be finite, got {values_N[place]} in place {place}")
 
 
 def _squares(values_N: Float) -> float:

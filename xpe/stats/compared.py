@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import singledispatch
 from typing import Any
@@ -20,6 +21,7 @@ from xpe.stats.statistic import (
     QuantileOf,
     finite,
     quotient,
+    ratio_rows,
     scored_in,
     statistic,
 )
@@ -71,35 +73,43 @@ def _mean(kind: Mean, a: Table, b: Table, settings: Stats) -> Difference:
 
 @_difference.register
 def _ratio(kind: Ratio, a: Table, b: Table, settings: Stats) -> Difference:
-    return _sums(Sums((kind.numerator, kind.denominator), quotient), a, b, settings)
+    rows = [ratio_rows(kind, table) for table in (b, a)]
+    return _resampled(quotient, rows, a.clusters, settings)
 
 
 @_difference.register
 def _sums(kind: Sums, a: Table, b: Table, settings: Stats) -> Difference:
+    rows = [np.column_stack([finite(t, column) for column in kind.columns]) for t in (b, a)]
+    return _resampled(kind.score, rows, a.clusters, settings)
+
+
+def _resampled(
+    score: Callable[[Float], Float],
+    rows: Sequence[Float],
+    clusters: Sequence[str | None],
+    settings: Stats,
+) -> Difference:
+    """Compare a function of summed rows, of B and of A."""
     from xpe.stats.bootstrap import resampled_together
 
-    codes_N = cluster_codes(a.clusters)
-    units = [
-        rows_NK if codes_N is None else cluster_sums(rows_NK, codes_N)
-        for rows_NK in (np.column_stack([finite(t, c) for c in kind.columns]) for t in (b, a))
-    ]
+    codes_N, n = cluster_codes(clusters), len(clusters)
+    units = [x_NK if codes_N is None else cluster_sums(x_NK, codes_N) for x_NK in rows]
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        values = [float(kind.score(totals(unit_GK))) for unit_GK in units]
-        if (why := _undrawn(units[0], settings)) is not None:
-            return _without_error(values[0] - values[1], len(a.doc_ids), why)
+        values = [float(score(totals(unit_GK))) for unit_GK in units]
+        if (why := _undrawn(len(units[0]), n, settings)) is not None:
+            return _without_error(values[0] - values[1], n, why)
         sums = resampled_together(
             units, iters=settings.bootstrap_iters, seed=settings.seed, threads=settings.threads
         )
-        replicates = [kind.score(sums_BK) for sums_BK in sums]
-    value, n = values[0] - values[1], len(a.doc_ids)
-    return bootstrapped_difference(value, replicates[0], replicates[1], n, settings.level)
+        b_B, a_B = (score(sums_BK) for sums_BK in sums)
+    return bootstrapped_difference(values[0] - values[1], b_B, a_B, n, settings.level)
 
 
 @_difference.register
 def _listed(kind: Order | Items, a: Table, b: Table, settings: Stats) -> Difference:
     found: list[Any] = [statistic(kind, table) for table in (b, a)]
     value = found[0].value - found[1].value
-    if (why := _undrawn(range(found[0].n_units), settings)) is not None:
+    if (why := _undrawn(found[0].n_units, len(a.doc_ids), settings)) is not None:
         return _without_error(value, len(a.doc_ids), why)
     b_B, a_B = (_replicates(one, settings) for one in found)
     return bootstrapped_difference(value, b_B, a_B, len(a.doc_ids), settings.level)
@@ -112,10 +122,10 @@ def _replicates(found: Listed, settings: Stats) -> Float:
     return found.replicates(draw)
 
 
-def _undrawn(units: Any, settings: Stats) -> str | None:
+def _undrawn(n_units: int, n: int, settings: Stats) -> str | None:
     """Say why there is nothing to resample, None if there is."""
-    if len(units) < 2:
-        return "n=1"
+    if n_units < 2:
+        return "n=1" if n == 1 else "one cluster"
     return None if settings.bootstrap_iters else "off"
 
 

@@ -216,10 +216,10 @@ class ErrorBar:
 
     def bca(self) -> Interval | None:
         replicates_B = self._drawn()
-        if replicates_B is None:
-            return None
-        jackknife = self.found.jackknife()
+        jackknife = self.found.jackknife() if replicates_B is not None else np.empty(0)
         jackknife = jackknife[np.isfinite(jackknife)]
+        if replicates_B is None or not len(jackknife):
+            return None
         return intervals.bca(self.found.value, replicates_B, jackknife, self._settings.level)
 
     def _drawn(self) -> Float | None:

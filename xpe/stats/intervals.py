@@ -11,7 +11,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from xpe.errors import DataError
+from xpe.errors import ConfigError, DataError
 from xpe.types import Float
 
 Interval = tuple[float, float]
@@ -19,14 +19,14 @@ Interval = tuple[float, float]
 
 def z_quantile(level: float) -> float:
     """Return the two-sided normal quantile, 1.96 for 0.95."""
-    return NormalDist().inv_cdf(0.5 + level / 2)
+    return NormalDist().inv_cdf(0.5 + _checked(level) / 2)
 
 
 def t_quantile(level: float, df: float) -> float:
     """Return the two-sided quantile of Student's t with `df` degrees of freedom."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(df, 0.5 + level / 2))
+    return float(stdtrit(df, 0.5 + _checked(level) / 2))
 
 
 def normal(value: float, stderr: float, level: float = 0.95) -> Interval:
@@ -62,7 +62,7 @@ def clopper_pearson(k: float, n: float, level: float = 0.95) -> Interval:
     from scipy.special import betaincinv
 
     _check_counts(k, n)
-    tail = (1 - level) / 2
+    tail = (1 - _checked(level)) / 2
     low = 0.0 if k == 0 else float(betaincinv(k, n - k + 1, tail))
     high = 1.0 if k == n else float(betaincinv(k + 1, n - k, 1 - tail))
     return low, high
@@ -75,7 +75,9 @@ def beta_posterior(
     from scipy.special import betaincinv
 
     _check_counts(k, n)
-    tail = (1 - level) / 2
+    if not min(prior) > 0:
+        raise DataError(f"a Beta prior needs two numbers > 0, got {prior}")
+    tail = (1 - _checked(level)) / 2
     a, b = prior[0] + k, prior[1] + n - k
     return float(betaincinv(a, b, tail)), float(betaincinv(a, b, 1 - tail))
 
@@ -106,6 +108,8 @@ def newcombe_paired(
     based on paired data", method 10. Has a width even where no pair is discordant.
     """
     n = both + only_a + only_b + neither
+    if min(both, only_a, only_b, neither) < 0:
+        raise DataError(f"counts must be >= 0, got {both}, {only_a}, {only_b} and {neither}")
     (p_a, low_a, high_a), (p_b, low_b, high_b) = (
         (k / n, *wilson(k, n, level)) for k in (both + only_a, both + only_b)
     )
@@ -136,6 +140,8 @@ def superiority(a: tuple[float, float], b: tuple[float, float]) -> float:
 
 def percentile(replicates_B: Float, level: float = 0.95) -> Interval:
     """Quantiles of the bootstrap replicates."""
+    _check_finite(replicates_B)
+    _checked(level)
     low, high = np.quantile(replicates_B, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
@@ -146,6 +152,9 @@ def bca(value: float, replicates_B: Float, jackknife_N: Float, level: float = 0.
     `jackknife_N` holds the statistic with each unit left out. Where all replicates lie on one
     side of `value` the correction is undefined, and the percentile interval is returned.
     """
+    _check_finite(replicates_B)
+    _check_finite(jackknife_N)
+    _checked(level)
     normal_dist = NormalDist()
     below = float(np.mean(replicates_B < value) + np.mean(replicates_B == value) / 2)
     if below in (0.0, 1.0):
@@ -160,6 +169,17 @@ def bca(value: float, replicates_B: Float, jackknife_N: Float, level: float = 0.
         tails.append(normal_dist.cdf(bias + shifted / (1 - acceleration * shifted)))
     low, high = np.quantile(replicates_B, tails)
     return float(low), float(high)
+
+
+def _checked(level: float) -> float:
+    if not 0 < level < 1:
+        raise ConfigError(f"the level of an interval must lie inside (0, 1), got {level}")
+    return level
+
+
+def _check_finite(values_B: Float) -> None:
+    if not len(values_B) or not np.isfinite(values_B).all():
+        raise DataError(f"an interval needs finite replicates, at least one, got {values_B}")
 
 
 def _check_counts(k: float, n: float) -> None:

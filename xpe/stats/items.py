@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from xpe.errors import DataError
+from xpe._explain import build
+from xpe.errors import ConfigError, DataError
 from xpe.metrics import get_aggregation
 from xpe.stats.estimate import estimate
 from xpe.stats.intervals import Interval
@@ -49,10 +50,13 @@ def stderr(
     ------
     UnknownNameError
         No aggregation has that name.
+    ConfigError
+        A setting is out of range.
     DataError
-        An item is not what the aggregation takes, or not finite.
+        An item is not what the aggregation takes, or not finite; a weight is negative.
     """
-    settings = Stats(bootstrap_iters=iters, method=method, seed=seed, interval="none")
+    how = {"bootstrap_iters": iters, "method": method, "seed": seed, "interval": "none"}
+    settings: Stats = build(Stats, how, "")
     found = described(aggregation, items, settings, compat=compat).stderr
     return math.nan if found is None else found
 
@@ -71,9 +75,8 @@ def interval(
 
     `interval` as in `Stats`; the other parameters, and errors, as in `stderr`.
     """
-    settings = Stats(
-        bootstrap_iters=iters, method=method, seed=seed, level=level, interval=interval
-    )
+    how = {"bootstrap_iters": iters, "method": method, "seed": seed}
+    settings: Stats = build(Stats, {**how, "level": level, "interval": interval}, "")
     return described(aggregation, items, settings).ci or (math.nan, math.nan)
 
 
@@ -90,6 +93,8 @@ def described(
     Parameters and errors as in `stderr`; `clusters` names, for each item, whom it shares chance
     with.
     """
+    if compat not in {None, "lm_eval"}:
+        raise ConfigError(f"compat must be 'lm_eval' or None, got {compat!r}")
     name, table = tabulated(aggregation, items, clusters)
     kind = Items("item", aggregation) if callable(aggregation) else _kind(aggregation)
     return estimate(Metric(name, kind), table, settings, compat=compat)
@@ -102,12 +107,14 @@ def tabulated(
     names = tuple(clusters) if clusters is not None else (None,) * len(items)
     if len(names) != len(items):
         raise DataError(f"expected a cluster for each of {len(items)} items, got {len(names)}")
+    called = getattr(aggregation, "__name__", str(aggregation))
+    if aggregation != "nanmean":
+        _check_finite(called, items)
     everywhere = np.ones(len(items), dtype=bool)
     places = tuple(range(len(items)))
     if callable(aggregation):
-        name = getattr(aggregation, "__name__", "aggregation")
         held = {"item": tuple(items)}
-        return name, Table((), np.zeros((len(items), 0)), places, everywhere, names, held)
+        return called, Table((), np.zeros((len(items), 0)), places, everywhere, names, held)
     found = get_aggregation(aggregation)
     rows = [_measured(aggregation, found, item, place) for place, item in enumerate(items)]
     if isinstance(kind := found.kind(aggregation), Items):
@@ -116,16 +123,17 @@ def tabulated(
         return aggregation, Table((), empty, places, everywhere, names, held)
     columns = tuple(rows[0]) if rows else ()
     rows_NK = np.array([[row[column] for column in columns] for row in rows], dtype=np.float64)
-    table = Table(columns, rows_NK.reshape(len(rows), len(columns)), places, everywhere, names)
-    _check_weights(aggregation, table)
-    return aggregation, table
+    rows_NK = rows_NK.reshape(len(rows), len(columns))
+    return aggregation, Table(columns, rows_NK, places, everywhere, names)
 
 
-def _check_weights(name: str, table: Table) -> None:
-    weights_N = table.column(f"{name}.weight")
-    if (weights_N < 0).any():
-        place = int(np.argmax(weights_N < 0))
-        raise DataError(f"item {place} of {name} has the weight {weights_N[place]}, expected >= 0")
+def _check_finite(name: str, items: Sequence[Any]) -> None:
+    for place, item in enumerate(items):
+        parts = item if isinstance(item, (tuple, list)) else (item,)
+        for part in parts:
+            for number in part if isinstance(part, (tuple, list, np.ndarray)) else (part,):
+                if isinstance(number, (float, np.floating)) and not math.isfinite(number):
+                    raise DataError(f"item {place} of {name} must be finite, got {item!r:.100}")
 
 
 def _kind(name: str) -> Any:
@@ -135,5 +143,5 @@ def _kind(name: str) -> Any:
 def _measured(name: str, aggregation: Any, item: Any, place: int) -> dict[str, Any]:
     try:
         return dict(aggregation.measured(name, [item]))
-    except (TypeError, ValueError, IndexError) as error:
+    except (TypeError, ValueError, IndexError, AttributeError) as error:
         raise DataError(f"item {place} of {name} is {item!r:.100}: {error}") from error

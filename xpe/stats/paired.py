@@ -48,6 +48,11 @@ def paired_difference(
     """
     _aligned(a_N, b_N)
     gap_N = a_N - b_N
+    if not np.isfinite(gap_N).all():
+        place = int(np.argmin(np.isfinite(gap_N)))
+        raise DataError(f"pairs must be finite, got {a_N[place]} and {b_N[place]} in pair {place}")
+    if clusters is not None and len(clusters) != len(gap_N):
+        raise DataError(f"expected a cluster for each of {len(gap_N)} pairs, got {len(clusters)}")
     codes_N = cluster_codes(clusters) if clusters is not None else None
     value = math.fsum(gap_N) / len(gap_N)
     units = len(gap_N) if codes_N is None else int(codes_N.max()) + 1
@@ -79,10 +84,11 @@ def bootstrapped_difference(
     counting the sample itself, so that it is never 0.
     """
     _aligned(a_B, b_B)
+    kept_B = np.isfinite(a_B - b_B)
+    a_B, b_B = a_B[kept_B], b_B[kept_B]
     gap_B = a_B - b_B
-    gap_B = gap_B[np.isfinite(gap_B)]
     if len(gap_B) < 2:
-        return Difference(value, None, None, None, None, None, n, "off")
+        return Difference(value, None, None, None, None, None, n, "undefined")
     beyond = min(np.count_nonzero(gap_B <= 0), np.count_nonzero(gap_B >= 0))
     return Difference(
         value=value,
@@ -128,11 +134,13 @@ def discordant(a_N: Float, b_N: Float) -> tuple[int, int]:
 
 def mcnemar_exact(b: int, c: int) -> float:
     """Two-sided p of b against c discordant pairs: Binomial(b + c, 1/2). 1 without any."""
+    _check_pairs(b, c)
     return min(1.0, 2 * _binomial_cdf(min(b, c), b + c))
 
 
 def mcnemar_midp(b: int, c: int) -> float:
     """Exact p less the probability of what was seen: less conservative, still safe."""
+    _check_pairs(b, c)
     n = b + c
     if b == c:
         return 1.0 - math.comb(n, b) * 0.5**n / 2
@@ -141,6 +149,7 @@ def mcnemar_midp(b: int, c: int) -> float:
 
 def mcnemar_chi2(b: int, c: int) -> tuple[float, float]:
     """Continuity-corrected χ² and its p, for comparison with tables that use it."""
+    _check_pairs(b, c)
     if b + c == 0:
         return 0.0, 1.0
     chi2 = max(0, abs(b - c) - 1) ** 2 / (b + c)
@@ -172,6 +181,11 @@ def _score(value: float, stderr: float) -> float:
 
 def _binary(values_N: Float) -> bool:
     return bool(np.isin(values_N, (0.0, 1.0)).all())
+
+
+def _check_pairs(b: int, c: int) -> None:
+    if b < 0 or c < 0:
+        raise DataError(f"counts of discordant pairs must be >= 0, got {b} and {c}")
 
 
 def _aligned(a_N: Float, b_N: Float) -> None:

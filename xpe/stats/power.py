@@ -34,8 +34,8 @@ def difference_variance(
 
 def needed(delta: float, variance: float, *, alpha: float = 0.05, power: float = 0.8) -> float:
     """Number of questions (not rounded) that detect a difference `delta`."""
-    if delta == 0:
-        raise ConfigError("delta must not be 0: no number of samples detects no difference")
+    if not abs(delta) > 0:
+        raise ConfigError(f"delta must not be 0, which no number of samples detects, got {delta}")
     return z_sum(alpha, power) ** 2 * _positive(variance, "variance") / delta**2
 
 
@@ -65,6 +65,6 @@ def shares_variance(p_a: float, p_b: float, rho: float = 0.0) -> float:
 
 
 def _positive(value: float, name: str) -> float:
-    if value < 0 or (name == "n" and value == 0):
+    if not value >= 0 or (name == "n" and value == 0):
         raise ConfigError(f"{name} must be positive, got {value}")
     return value

@@ -67,9 +67,10 @@ def mean_pass_rate(
         raise DataError("expected at least one question, got none")
     one = pass_hat_k if every else pass_at_k
     rates_N = np.array([one(n, int(right), k) for right in right_N])
-    value, stderr = float(rates_N.mean()), mean_stderr(rates_N)
+    value = float(rates_N.mean())
     if len(rates_N) < 2 or math.isnan(value):
         return value, math.nan, (math.nan, math.nan)
+    stderr = mean_stderr(rates_N)
     return value, stderr, intervals.t(value, stderr, len(rates_N) - 1, level)
 
 

@@ -290,13 +290,7 @@ def _mean(kind: Mean, table: Table) -> Statistic:
 
 @statistic.register
 def _ratio(kind: Ratio, table: Table) -> Statistic:
-    rows_NK = np.column_stack([finite(table, kind.numerator), finite(table, kind.denominator)])
-    if (rows_NK[:, 1] < 0).any():
-        place = int(np.argmax(rows_NK[:, 1] < 0))
-        raise DataError(
-            f"column {kind.denominator!r} must be >= 0, got {rows_NK[place, 1]} "
-            f"in document {table.doc_ids[place]}"
-        )
+    rows_NK = ratio_rows(kind, table)
     kept_N = table.scored_N & (rows_NK != 0).any(axis=1)
     return RatioOf(rows_NK[kept_N], quotient, _codes(table, kept_N))
 
@@ -331,6 +325,18 @@ def scored_in(kind: Kind, table: Table) -> NDArray[np.bool_]:
     if isinstance(kind, Mean) and kind.of:
         return table.scored_N & (table.column(kind.of) > 0)
     return table.scored_N
+
+
+def ratio_rows(kind: Ratio, table: Table) -> Float:
+    """Return numerator and denominator, (N, 2), refusing a negative denominator."""
+    rows_NK = np.column_stack([finite(table, kind.numerator), finite(table, kind.denominator)])
+    if (rows_NK[:, 1] < 0).any():
+        place = int(np.argmax(rows_NK[:, 1] < 0))
+        raise DataError(
+            f"column {kind.denominator!r} must be >= 0, got {rows_NK[place, 1]} "
+            f"in document {table.doc_ids[place]}"
+        )
+    return rows_NK
 
 
 def quotient(sums: Float) -> Float:
