@@ -12,7 +12,7 @@ from typing import Any
 from xpe._explain import build, settings_of, unknown_key
 from xpe._folders import options
 from xpe.errors import ConfigError, SettingTypeError, unknown
-from xpe.registry import TASKS
+from xpe.registry import MODELS, TASKS
 
 Plain = dict[str, Any]
 Note = Callable[[str], None]
@@ -196,6 +196,16 @@ def _handed_down(
     given["remap"] = dict(cfg["data"]["remap"])
     given["recall"] = (cfg.get("retrieval") or {}).get("kind", "none") != "none"
     return given
+
+
+def finish_retrieval(settings: Any, cfg: Mapping[str, Any]) -> Plain | None:
+    """Return the settings of a retrieval, with `data.remap` handed down where it reads data."""
+    if settings is None:
+        return None
+    given = mapping(settings, "retrieval")
+    kind = str(given.get("kind"))
+    reads = kind in MODELS and "remap" in settings_of(MODELS[kind])
+    return {**given, "remap": dict(cfg["data"]["remap"])} if reads else given
 
 
 def mapping(value: Any, path: str) -> Plain:

@@ -27,6 +27,7 @@ from xpe._finish import (
     check_keys,
     checked_entries,
     checked_limit,
+    finish_retrieval,
     finish_tasks,
     mapping,
     typed_keys,
@@ -265,6 +266,7 @@ def finished(cfg: Any, overrides: Sequence[str], note: Note) -> RunConfig:
     if not is_dump:
         whole = {**settings, **{name: plain(slots[name]) for name in ("seed", "data")}}
         tasks = finish_tasks(tasks, whole, typed_keys(overrides), note)
+        settings["retrieval"] = finish_retrieval(settings.get("retrieval"), whole)
     slots["model"] = _part(MODELS, settings.get("model"), "model")
     slots["judge"] = _part(MODELS, settings.get("judge"), "judge")
     slots["retrieval"] = _part(MODELS, settings.get("retrieval"), "retrieval")

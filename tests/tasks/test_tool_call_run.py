@@ -109,6 +109,19 @@ def test_a_file_of_ones_own(go, tmp_path: Path) -> None:
     assert len(posts) == 8
 
 
+def test_remapped_data_are_what_is_asked_and_searched(tmp_path: Path) -> None:
+    """`data.remap` names the local file of a task and of the search among its tools."""
+    shipped = ToolCall(name="t", data="shipped:tool_call.json")
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps([dict(shipped.documents[0])]), encoding="utf-8")
+    typed = ["experiment=tool_call", "task.tool_call.data=some/where", "tracking=none"]
+    config = compose([*typed, f"data.remap={{some/where: {path}}}"])
+
+    assert [sample.doc_id for sample in config.task["tool_call"].samples()] == [0]
+    assert len(config.retrieval.catalogue) < 20
+    assert compose(typed).fingerprint == config.fingerprint
+
+
 def test_an_interrupted_run_goes_on_where_it_stopped(go, monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls, retrievals and verdicts are stored alike; the numbers are those of a whole run."""
     _, undisturbed, all_posts = go("whole", "output=${oc.env:XPE_RUNS}/whole")

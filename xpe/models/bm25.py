@@ -34,8 +34,9 @@ class Bm25:
 
     Parameters
     ----------
-    data
-        The file of conversations; a string is a path.
+    data, remap
+        The file of conversations, where a string is a path; and what is read in its place, set
+        by the run (`data.remap`).
     k1, b
         Saturation of repeated words and weight of the length, as Robertson and Zaragoza 2009.
     """
@@ -45,6 +46,7 @@ class Bm25:
     data: Annotated[Source | None, BeforeValidator(source_of)] = None
     k1: float = Field(default=1.5, ge=0)
     b: float = Field(default=0.75, ge=0, le=1)
+    remap: dict[str, str] = Field(default_factory=dict)
 
     def check(self) -> None:
         """Read the catalogue.
@@ -67,7 +69,7 @@ class Bm25:
         """The tools that are searched, each name once."""
         if self.data is None:
             raise ConfigError("data: name the file of conversations whose tools are searched")
-        documents = self.data.load()
+        documents = self.data.load(self.remap)
         found: dict[str, Mapping[str, Any]] = {}
         for doc in documents:
             for place in (doc.get("tools"), *_results(doc)):
