@@ -15,6 +15,7 @@ from xpe.plots import forest
 from xpe.report import (
     SCHEMA,
     estimate_json,
+    named,
     read_results,
     result_of,
     results_json,
@@ -54,6 +55,11 @@ def test_document_comes_back_as_the_result() -> None:
     again = result_of(json.loads(json.dumps(document())))
 
     assert again == RESULT
+
+
+def test_arrows_point_to_the_better_side() -> None:
+    """Up, down, and nowhere for a count."""
+    assert [named("m", better) for better in (True, False, None)] == ["m ↑", "m ↓", "m"]
 
 
 def test_table_shows_value_error_interval_and_counts() -> None:

@@ -15,7 +15,7 @@ from xpe._explain import build
 from xpe.compare import Cell, Comparable, Options, comparable, compare, document
 from xpe.errors import ConfigError
 from xpe.registry import STRICT
-from xpe.report import number, terminal, write_json, write_lines
+from xpe.report import named, number, terminal, write_json, write_lines
 from xpe.stats import power
 
 if TYPE_CHECKING:
@@ -80,10 +80,9 @@ def row(cell: Cell, options: Options, *, several: bool = False) -> list[str]:
     found = cell.difference
     ci = "N/A" if found.ci is None else f"[{found.ci[0]:+.4f}, {found.ci[1]:+.4f}]"
     flipped = f" (+{len(cell.gained)} −{len(cell.lost)})" if cell.gained or cell.lost else ""
-    arrow = "↑" if cell.higher_is_better else "↓"
     cells = [
         cell.task,
-        f"{cell.metric} {arrow}" + (f" {cell.run}" if several else ""),
+        named(cell.metric, cell.higher_is_better) + (f" {cell.run}" if several else ""),
         number(cell.baseline_value),
         number(cell.run_value),
         f"{found.value:+.4f} ± {number(found.stderr)}{flipped}",

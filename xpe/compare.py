@@ -7,61 +7,26 @@ Runs that were asked other prompts, or have other targets, are refused unless to
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
-import numpy as np
 import yaml
-from pydantic import Field
-from pydantic import dataclasses as pydantic
 
+from xpe.cells import Cell, Compared, Options, group_cells, task_cell
 from xpe.config import RunConfig, finish
 from xpe.data.cache import runs_dir
 from xpe.errors import ConfigError, DataError, DataFileError
 from xpe.harness_runs import HarnessRun, is_harness
-from xpe.registry import STRICT
 from xpe.report import read_results
-from xpe.stats.compared import compare_tables
 from xpe.stats.multiplicity import ADJUSTMENTS
-from xpe.stats.paired import Difference
-from xpe.stats.power import detectable, needed
-from xpe.stats.settings import Stats
-from xpe.stats.statistic import scored_in, statistic
 from xpe.tables import Ledger, keys_of
-from xpe.types import Answer, Mean, Metric, Sample, Table
+from xpe.types import Answer, Metric, Sample, Table
 
 SCHEMA = "xpe.comparison/1"
 _HASHES = ("prompt_hash", "target_hash")
-
-
-@pydantic.dataclass(frozen=True, config=STRICT)
-class Options:
-    """How to compare.
-
-    Parameters
-    ----------
-    adjust
-        Of the p-values, over all cells of the table: `holm` for a planned one, `bh` to explore.
-    delta
-        A difference that matters: the number of samples that would detect it is told.
-    alpha, power
-        Of the minimum detectable effect and of `delta`.
-    force
-        Compare although prompts, targets or the metric's signature differ.
-    """
-
-    adjust: Literal["holm", "bh", "none"] = "holm"
-    level: float = Field(default=0.95, gt=0, lt=1)
-    iters: int = Field(default=100_000, ge=0)
-    seed: int = Field(default=1234, ge=0)
-    delta: float | None = None
-    alpha: float = Field(default=0.05, gt=0, lt=1)
-    power: float = Field(default=0.8, gt=0, lt=1)
-    force: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,29 +73,6 @@ class Finished:
         return found
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One metric of one task, of one run against the baseline.
-
-    `mde` is the smallest difference that this comparison detects with the power asked for,
-    `n_needed` the number of samples that detect `delta`. Flips are document ids.
-    """
-
-    task: str
-    metric: str
-    run: str
-    baseline_value: float
-    run_value: float
-    difference: Difference
-    higher_is_better: bool
-    left_out: int
-    p_adjusted: float | None = None
-    mde: float | None = None
-    n_needed: int | None = None
-    gained: tuple[int, ...] = ()
-    lost: tuple[int, ...] = ()
-
-
 Comparable: TypeAlias = Finished | HarnessRun
 """A run of ours, or files of lm-evaluation-harness."""
 
@@ -153,7 +95,7 @@ def find_run(word: str) -> Finished:
 
 
 def compare(runs: Sequence[Comparable], options: Options) -> list[Cell]:
-    """Compare every common metric of every common task with the first run.
+    """Compare every common metric of every common task, and of groups of them, with the first run.
 
     Raises
     ------
@@ -210,6 +152,14 @@ def flips(runs: Sequence[Comparable], cell: Cell) -> Iterator[dict[str, Any]]:
 
 
 def _against(baseline: Comparable, run: Comparable, options: Options) -> Iterator[Cell]:
+    compared = list(_tasks(baseline, run, options))
+    yield from (one.cell for one in compared)
+    if isinstance(baseline, Finished):
+        leaves = {task.name: task for task in baseline.config.leaves}
+        yield from group_cells(baseline.config.groups, leaves, compared, options)
+
+
+def _tasks(baseline: Comparable, run: Comparable, options: Options) -> Iterator[Compared]:
     for task in baseline.results["results"]:
         if task not in run.results["results"]:
             continue
@@ -227,8 +177,9 @@ def _against(baseline: Comparable, run: Comparable, options: Options) -> Iterato
         b = run.rows(task, {doc_id: after[doc_id] for doc_id in common})
         for key in a:
             if key in b:
-                cell = _cell(task, key, run.name, (a[key], b[key]), options)
-                yield replace(cell, left_out=cell.left_out + left_out)
+                made = task_cell(task, key, run.name, (a[key], b[key]), options)
+                cell = replace(made.cell, left_out=made.cell.left_out + left_out)
+                yield replace(made, cell=cell)
 
 
 def _refuse_other_questions(
@@ -247,65 +198,6 @@ def _refuse_other_questions(
                 f"documents differ in {name} (first: document {other[0]}), so a difference would "
                 "not be the model's alone. force=true compares all the same"
             )
-
-
-def _cell(
-    task: str,
-    key: str,
-    run: str,
-    pairs: tuple[tuple[Metric, Table], tuple[Metric, Table]],
-    options: Options,
-) -> Cell:
-    (metric, a), (other, b) = pairs
-    if metric.signature != other.signature and not options.force:
-        raise DataError(
-            f"{task} {key}: signatures differ, {metric.signature} and {other.signature}. "
-            "force=true compares all the same"
-        )
-    settings = Stats(bootstrap_iters=options.iters, seed=options.seed, level=options.level)
-    found = compare_tables(metric, a, b, settings)
-    both_N = scored_in(metric.kind, a) & scored_in(metric.kind, b)
-    gained, lost = _flipped(metric, a, b, both_N)
-    # Without any spread the variance is unknown, not 0.
-    variance = found.stderr**2 * found.n if found.stderr else None
-    how = {"alpha": options.alpha, "power": options.power}
-    return Cell(
-        task=task,
-        metric=key,
-        run=run,
-        baseline_value=_value(metric, a, both_N),
-        run_value=_value(metric, b, both_N),
-        difference=found,
-        higher_is_better=metric.higher_is_better,
-        left_out=int((~both_N).sum()),
-        mde=None if variance is None else detectable(variance, found.n, **how),
-        n_needed=(
-            None
-            if variance is None or options.delta is None
-            else math.ceil(needed(options.delta, variance, **how))
-        ),
-        gained=gained,
-        lost=lost,
-    )  # fmt: skip
-
-
-def _value(metric: Metric, table: Table, both_N: Any) -> float:
-    return statistic(metric.kind, replace(table, scored_N=both_N)).value
-
-
-def _flipped(
-    metric: Metric, a: Table, b: Table, both_N: Any
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the documents that a 0/1 metric has right only after, and only before."""
-    if not isinstance(metric.kind, Mean):
-        return (), ()
-    before_N, after_N = (table.column(metric.kind.column) for table in (a, b))
-    if not np.isin([before_N[both_N], after_N[both_N]], (0.0, 1.0)).all():
-        return (), ()
-    better_N = after_N > before_N if metric.higher_is_better else after_N < before_N
-    worse_N = both_N & (after_N != before_N) & ~better_N
-    ids = np.array(a.doc_ids)
-    return tuple(ids[both_N & better_N].tolist()), tuple(ids[worse_N].tolist())
 
 
 def _said(line: Mapping[str, Any]) -> Any:

@@ -156,16 +156,20 @@ def show_table(document: Mapping[str, Any], console: Console) -> None:
     console.print(table)
 
 
+def named(metric: str, higher_is_better: bool | None) -> str:
+    """Return the name of a metric with an arrow to the better side; none for a count."""
+    return metric + {True: " ↑", False: " ↓", None: ""}[higher_is_better]
+
+
 def table_row(key: str, found: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
     """Return the cells of one estimate: metric, value, stderr, interval, counts."""
-    arrow = {True: "↑", False: "↓", None: ""}[found.get("higher_is_better")]
     counts = [found.get(name, 0) for name in ("n_failed", "n_unparsed", "n_truncated")]
     n = str(found["n"]) if found["count"] == found["n"] else f"{found['count']}/{found['n']}"
     marks = [f"{found[name]} {word}" for name, word in _UNSCORED.items() if found.get(name)]
     marks += ["partial"] if found.get("partial") else []
     marks += [found["why"]] if "why" in found else []
     return (
-        f"{key} {arrow}",
+        named(key, found.get("higher_is_better")),
         number(found["value"]),
         f"± {number(found['stderr'])}",
         "N/A" if found["ci"] is None else "[" + ", ".join(map(number, found["ci"])) + "]",

@@ -274,6 +274,7 @@ Kind: TypeAlias = Mean | Ratio | Sums | Order | Items
 class Metric:
     """A name for a number, how it is made of rows, and which way is better.
 
+    `higher_is_better` is None for a count, of which neither is better.
     `signature` names everything that moves the number (tokenizer, smoothing, version).
     `limits` are the lowest and highest value that one answer can have, where both are known.
     `failed` names a column that counts what this metric alone lacks, where an answer holds
@@ -283,7 +284,7 @@ class Metric:
 
     name: str
     kind: Kind
-    higher_is_better: bool = True
+    higher_is_better: bool | None = True
     signature: str | None = None
     limits: tuple[float, float] | None = None
     failed: str = "failed"

@@ -94,6 +94,7 @@ def test_a_model_that_answers_right_has_full_marks(task_of, style: str) -> None:
     assert not any(estimate.partial for estimate in found.values())
     assert found["pair1.total"].value == 3.0
     assert found["pair1.total"].ci is None
+    assert found["pair1.total"].higher_is_better is None
     assert len(seen.answers) == 3
 
 

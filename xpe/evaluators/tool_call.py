@@ -161,7 +161,7 @@ class ToolCallEvaluator(Judging):
 
 
 def _total(name: str, column: str) -> Metric:
-    return Metric(name, Items(column, _sum, resample=False))
+    return Metric(name, Items(column, _sum, resample=False), higher_is_better=None)
 
 
 def _sum(values: Sequence[float]) -> float:

@@ -279,7 +279,7 @@ def _bounds(metric: Metric, found: Statistic, table: Table, n: int) -> tuple[flo
     ends = metric.limits or ((0.0, 1.0) if found.count and found.binary else None)
     if ends is None:
         return None
-    worst, best = ends if metric.higher_is_better else ends[::-1]
+    worst, best = ends[::-1] if metric.higher_is_better is False else ends
     missing = n - len(table.rows_NK) + int(_is_missing(metric.kind, table).sum())
     total, size = math.fsum(found.values_N), found.count + missing
     return (total + missing * worst) / size, (total + missing * best) / size
