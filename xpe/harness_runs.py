@@ -91,8 +91,8 @@ class HarnessRun:
             logged = _Logged(name, self._entries(task), lines)
             ledger = Ledger(logged)
             for doc_id, line in lines.items():
-                answer = Answer(Sample(task, doc_id, {}, None, {}), ())
-                ledger.add(answer, logged.columns(line["measured"].get(name, {})))
+                answer = Answer(Sample(task, doc_id, line["measured"].get(name, {}), None, {}), ())
+                ledger.add(answer, logged.measure(answer))
             found |= ledger.metrics()
         return found
 
@@ -104,7 +104,7 @@ class HarnessRun:
 
 
 class _Logged:
-    """Stands for the evaluator that measured what the harness logged under one filter."""
+    """An evaluator of what the harness logged of a document under one filter: its `doc`."""
 
     def __init__(
         self,
@@ -121,12 +121,9 @@ class _Logged:
         return tuple(metric for metric, _ in self._made.values())
 
     def measure(self, answer: Answer, /) -> Measured:
-        raise NotImplementedError
-
-    def columns(self, items: Mapping[str, Any]) -> Measured:
-        """Return the columns of one document."""
+        """Return the columns of the metrics that can be compared."""
         found: dict[str, Any] = {}
-        for name, item in items.items():
+        for name, item in answer.sample.doc.items():
             if name in self._made:
                 metric, aggregation = self._made[name]
                 found |= aggregation.measured(name, [_item(item, metric)])
