@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from xpe._compare import Plan, answers, compare_command, power_command
+from xpe.cells import Cell, Options
 from xpe.cli import main
-from xpe.compare import Cell, Options, compare, find_run
+from xpe.compare import compare, find_run
 from xpe.config import compose
 from xpe.errors import ConfigError, DataError, DataFileError, SettingTypeError, UnknownNameError
 from xpe.launch import launch

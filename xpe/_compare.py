@@ -12,7 +12,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from xpe._explain import build
-from xpe.compare import Cell, Comparable, Options, comparable, compare, document
+from xpe.cells import Cell, Options
+from xpe.compare import Comparable, comparable, compare, document
 from xpe.errors import ConfigError
 from xpe.registry import STRICT
 from xpe.report import named, number, terminal, write_json, write_lines
@@ -81,7 +82,7 @@ def row(cell: Cell, options: Options, *, several: bool = False) -> list[str]:
     ci = "N/A" if found.ci is None else f"[{found.ci[0]:+.4f}, {found.ci[1]:+.4f}]"
     flipped = f" (+{len(cell.gained)} −{len(cell.lost)})" if cell.gained or cell.lost else ""
     cells = [
-        cell.task,
+        cell.label,
         named(cell.metric, cell.higher_is_better) + (f" {cell.run}" if several else ""),
         number(cell.baseline_value),
         number(cell.run_value),
@@ -169,7 +170,7 @@ def _draw_panel(ax: Any, scale: str, rows: Sequence[Cell]) -> None:
         ax.plot(value, place, "o", color="#4477aa", markersize=5)
     ax.axvline(0, color="#999999", linewidth=0.8)
     several = len({cell.run for cell in rows}) > 1
-    names = [f"{c.task}  {c.metric}" + (f"  {c.run}" if several else "") for c in reversed(rows)]
+    names = [f"{c.label}  {c.metric}" + (f"  {c.run}" if several else "") for c in reversed(rows)]
     ax.set_yticks(range(len(rows)), names)
     ax.set_ylim(-0.6, len(rows) - 0.4)
     ax.set_xlabel("difference" if scale == "share" else f"difference of {scale}")

@@ -1,4 +1,7 @@
-"""One metric of two systems on the same samples: the difference B − A by kind of metric."""
+"""One metric of two systems on the same samples: the difference B − A by kind of metric.
+
+Of a group: the differences of its tasks pooled, or one score of the rows of all.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import singledispatch
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xpe.errors import DataError
+from xpe.seeds import derive
+from xpe.stats import intervals
 from xpe.stats.closed import cluster_codes, cluster_sums, totals
-from xpe.stats.paired import Difference, bootstrapped_difference, paired_difference
+from xpe.stats.paired import Difference, bootstrapped_difference, paired_difference, t_test
+from xpe.stats.pooling import pooled, squared
 from xpe.stats.settings import Stats
 from xpe.stats.statistic import (
     Draw,
@@ -39,12 +45,66 @@ def compare_tables(metric: Metric, a: Table, b: Table, settings: Stats) -> Diffe
     DataError
         The documents differ, or no sample is scored in both.
     """
+    return _difference(metric.kind, *_common(metric, a, b), settings)
+
+
+def compare_summed(
+    metric: Metric, pairs: Sequence[tuple[Table, Table]], settings: Stats
+) -> Difference:
+    """Compare two systems by the score of the rows of several tasks together.
+
+    `metric` is of summed rows; each pair of tables is as in `compare_tables`, and is resampled
+    within itself.
+
+    Raises
+    ------
+    DataError
+        The rows do not add up, or no sample of a task is scored in both.
+    """
+    kind = metric.kind
+    if not isinstance(kind, Ratio | Sums):
+        raise DataError(f"{metric.name} is not a mean, and its rows do not add up")
+    strata = []
+    for place, (a, b) in enumerate(pairs):
+        # Tasks of one size must not be drawn by the same indices.
+        seed = derive(settings.seed, place)
+        strata.append(_stratum(kind, *_common(metric, a, b), seed))
+    return _resampled(_score(kind), strata, settings)
+
+
+def pooled_difference(
+    differences: Sequence[Difference], *, by_size: bool, level: float
+) -> Difference:
+    """Average the differences of several tasks, by their samples or equally (S16, S17).
+
+    The tasks are independent of each other; each difference is paired within its task. The test
+    is Student's t with Satterthwaite's degrees of freedom.
+    """
+    n = sum(found.n for found in differences)
+    rows = pooled(
+        [len(differences)],
+        [found.n for found in differences],
+        [found.value for found in differences],
+        [squared(found.stderr) for found in differences],
+    )
+    value, stderr, df, _ = (rows.micro if by_size else rows.macro).at(0)
+    whys = [found.why or "undefined" for found in differences if found.stderr is None]
+    if whys:
+        return Difference(value, None, None, None, None, None, n, whys[0])
+    if math.isnan(df):
+        return Difference(value, stderr, None, None, None, None, n, "no spread")
+    ci, p = intervals.t(value, stderr, df, level), t_test(value, stderr, df)
+    return Difference(value, stderr, ci, None, p, "t", n)
+
+
+def _common(metric: Metric, a: Table, b: Table) -> tuple[Table, Table]:
+    """Keep the samples that both have a score for."""
     if a.doc_ids != b.doc_ids:
         raise DataError("expected the same documents in both tables")
     both_N = scored_in(metric.kind, a) & scored_in(metric.kind, b)
     if not both_N.any():
         raise DataError(f"no sample has {metric.name} in both")
-    return _difference(metric.kind, _rows(a, both_N), _rows(b, both_N), settings)
+    return _rows(a, both_N), _rows(b, both_N)
 
 
 def _rows(table: Table, kept_N: NDArray[np.bool_]) -> Table:
@@ -72,37 +132,8 @@ def _mean(kind: Mean, a: Table, b: Table, settings: Stats) -> Difference:
 
 
 @_difference.register
-def _ratio(kind: Ratio, a: Table, b: Table, settings: Stats) -> Difference:
-    rows = [ratio_rows(kind, table) for table in (b, a)]
-    return _resampled(quotient, rows, a.clusters, settings)
-
-
-@_difference.register
-def _sums(kind: Sums, a: Table, b: Table, settings: Stats) -> Difference:
-    rows = [np.column_stack([finite(t, column) for column in kind.columns]) for t in (b, a)]
-    return _resampled(kind.score, rows, a.clusters, settings)
-
-
-def _resampled(
-    score: Callable[[Float], Float],
-    rows: Sequence[Float],
-    clusters: Sequence[str | None],
-    settings: Stats,
-) -> Difference:
-    """Compare a function of summed rows, of B and of A."""
-    from xpe.stats.bootstrap import resampled_together
-
-    codes_N, n = cluster_codes(clusters), len(clusters)
-    units = [x_NK if codes_N is None else cluster_sums(x_NK, codes_N) for x_NK in rows]
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        values = [float(score(totals(unit_GK))) for unit_GK in units]
-        if (why := _undrawn(len(units[0]), n, settings)) is not None:
-            return _without_error(values[0] - values[1], n, why)
-        sums = resampled_together(
-            units, iters=settings.bootstrap_iters, seed=settings.seed, threads=settings.threads
-        )
-        b_B, a_B = (score(sums_BK) for sums_BK in sums)
-    return bootstrapped_difference(values[0] - values[1], b_B, a_B, n, settings.level)
+def _summed(kind: Ratio | Sums, a: Table, b: Table, settings: Stats) -> Difference:
+    return _resampled(_score(kind), [_stratum(kind, a, b, settings.seed)], settings)
 
 
 @_difference.register
@@ -120,6 +151,63 @@ def _replicates(found: Listed, settings: Stats) -> Float:
     shared = isinstance(found, QuantileOf)
     draw = Draw(settings.bootstrap_iters, settings.seed, settings.threads, shared=shared)
     return found.replicates(draw)
+
+
+class Stratum(NamedTuple):
+    """The units of B and of A, (G, K), that are drawn together by `seed`, and their samples."""
+
+    b_GK: Float
+    a_GK: Float
+    seed: int
+    n: int
+
+
+def _resampled(
+    score: Callable[[Float], Float], strata: Sequence[Stratum], settings: Stats
+) -> Difference:
+    """Compare a function of summed rows; every stratum keeps its size."""
+    from xpe.stats.bootstrap import resampled_together
+
+    n = sum(stratum.n for stratum in strata)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        b, a = (
+            float(score(totals(np.concatenate(units))))
+            for units in zip(*(stratum[:2] for stratum in strata), strict=True)
+        )
+        whys = [_undrawn(len(stratum.b_GK), stratum.n, settings) for stratum in strata]
+        if why := next(filter(None, whys), None):
+            return _without_error(b - a, n, why)
+        sums = [
+            resampled_together(
+                (stratum.b_GK, stratum.a_GK),
+                iters=settings.bootstrap_iters,
+                seed=stratum.seed,
+                threads=settings.threads,
+            )
+            for stratum in strata
+        ]
+        b_B, a_B = (score(sum(parts[1:], start=parts[0])) for parts in zip(*sums, strict=True))
+    return bootstrapped_difference(b - a, b_B, a_B, n, settings.level)
+
+
+def _added(kind: Ratio | Sums, table: Table) -> Float:
+    """Return the rows that are summed, (N, K)."""
+    if isinstance(kind, Ratio):
+        return ratio_rows(kind, table)
+    return np.column_stack([finite(table, column) for column in kind.columns])
+
+
+def _score(kind: Ratio | Sums) -> Callable[[Float], Float]:
+    return quotient if isinstance(kind, Ratio) else kind.score
+
+
+def _stratum(kind: Ratio | Sums, a: Table, b: Table, seed: int) -> Stratum:
+    codes_N = cluster_codes(a.clusters)
+    b_GK, a_GK = (
+        rows_NK if codes_N is None else cluster_sums(rows_NK, codes_N)
+        for rows_NK in (_added(kind, b), _added(kind, a))
+    )
+    return Stratum(b_GK, a_GK, seed, len(a.doc_ids))
 
 
 def _undrawn(n_units: int, n: int, settings: Stats) -> str | None:

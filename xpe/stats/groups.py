@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -23,14 +23,13 @@ from xpe.registry import STRICT
 from xpe.stats import intervals
 from xpe.stats.estimate import ErrorBar
 from xpe.stats.intervals import Interval
-from xpe.stats.pooling import MeanRow, Pooled, pooled
+from xpe.stats.pooling import MeanRow, Pooled, pooled, squared
 from xpe.stats.settings import Stats
 from xpe.stats.statistic import Additive, MeanOf, defined, statistic
 from xpe.stats.summed import Stratified
 from xpe.types import Estimate, Mean, Metric, Ratio, Sums, Table, TaskResult
 
 _log = logging.getLogger(__name__)
-_SQUARE_OVERFLOWS = 1e150
 
 Rows: TypeAlias = Mapping[str, Mapping[str, tuple[Metric, Table]]]
 """By task and result key: the metric, and the table that it was estimated from."""
@@ -146,12 +145,11 @@ def _walk(
             raise unknown(f"task in group {name!r}:", member, {*tasks, *groups})
 
 
-def _keys(aggregate: Aggregate, tasks: Sequence[TaskResult]) -> list[str]:
-    """Return the result keys of one metric of a group."""
+def result_keys(aggregate: Aggregate, held: Iterable[str]) -> list[str]:
+    """Return the result keys of one metric of a group, of those that its tasks hold."""
     names = aggregate.filter_list
     if names is None:
-        held = {key for task in tasks for key in task.estimates}
-        return sorted(key for key in held if key.split(",")[0] == aggregate.metric) or [
+        return sorted({key for key in held if key.split(",")[0] == aggregate.metric}) or [
             aggregate.metric
         ]
     filters = (names,) if isinstance(names, str) else names
@@ -162,15 +160,16 @@ def _keys(aggregate: Aggregate, tasks: Sequence[TaskResult]) -> list[str]:
 
 def _parts(name: str, groups: Mapping[str, Group], run: Run) -> Iterator[Part]:
     names = leaf_names(name, groups, run.tasks, once=run.compat is None)
+    held = {key for leaf in names for key in run.tasks[leaf].estimates}
     for aggregate in groups[name].aggregate_metric_list:
-        for key in _keys(aggregate, [run.tasks[leaf] for leaf in names]):
+        for key in result_keys(aggregate, held):
             leaves = [
                 Leaf(leaf, estimate, run.rows.get(leaf, {}).get(key))
                 for leaf in names
                 if (estimate := run.tasks[leaf].estimates.get(key)) and estimate.value is not None
             ]
-            held = {leaf.name for leaf in leaves}
-            missing = tuple(leaf for leaf in names if leaf not in held)
+            found = {leaf.name for leaf in leaves}
+            missing = tuple(leaf for leaf in names if leaf not in found)
             if missing:
                 _log.warning("group %s: no %s in %s", name, key, ", ".join(missing))
             if leaves:
@@ -186,14 +185,9 @@ def _pooled(parts: Sequence[Part], compat: str | None) -> Pooled:
         np.cumsum([len(part.leaves) for part in parts], dtype=np.int64),
         sizes,
         values,
-        [_squared(found.stderr) for found in estimates],
+        [squared(found.stderr) for found in estimates],
         compensated=compat is None or sys.version_info >= (3, 12),
     )
-
-
-def _squared(stderr: float | None) -> float:
-    """Square by Python's own power, which is the harness's to the last bit; NaN: unknown."""
-    return math.nan if stderr is None or stderr > _SQUARE_OVERFLOWS else stderr**2
 
 
 def _is_mean(leaves: Sequence[Leaf]) -> bool:

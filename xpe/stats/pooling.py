@@ -5,6 +5,7 @@ Axes: M members, group after group, and G groups.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from xpe.errors import DataError
 from xpe.types import Float
+
+_SQUARE_OVERFLOWS = 1e150
 
 
 class MeanRow(NamedTuple):
@@ -94,6 +97,11 @@ def pooled(
     pool(ends, *columns, compensated, out_GC)
     n_G, *means, pooled_G, total_G = out_GC.T
     return Pooled(n_G, Means(*means[:4]), Means(*means[4:]), pooled_G, total_G)
+
+
+def squared(stderr: float | None) -> float:
+    """Square by Python's own power, which is the harness's to the last bit; NaN: unknown."""
+    return math.nan if stderr is None or stderr > _SQUARE_OVERFLOWS else stderr**2
 
 
 def _check_lengths(ends_G: NDArray[np.int64], columns: list[Float]) -> None:
