@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +20,7 @@ from xpe.types import Prompt
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
-class Tokenized:
+class Tokenized(ABC):
     """A model that is fed with tokens.
 
     Parameters
@@ -46,9 +47,9 @@ class Tokenized:
     reasoning: tuple[tuple[str, str], ...] = MARKERS
 
     @property
+    @abstractmethod
     def source(self) -> loading.Source:
-        """Where weights and tokenizer are; what a subclass says."""
-        raise NotImplementedError
+        """Where weights and tokenizer are."""
 
     @property
     def length(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -40,7 +41,7 @@ def _no_flag(given: Any) -> Any:
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
-class TextTask:
+class TextTask(ABC):
     """A task whose samples are the documents of a data set and whose prompts are text.
 
     Parameters
@@ -292,13 +293,13 @@ class TextTask:
 
     # --- what kinds say ---------------------------------------------------------------------
 
+    @abstractmethod
     def gold(self, record: Record) -> tuple[Any, dict[str, Any]]:
         """Return the target of a document and its reference mapping."""
-        raise NotImplementedError
 
+    @abstractmethod
     def requests(self, sample: Sample) -> tuple[Request, ...]:
         """Return what is asked about a sample."""
-        raise NotImplementedError
 
     def dialogue(self, sample: Sample, /) -> Dialogue:
         """Ask everything at once and answer with it."""
