@@ -160,3 +160,36 @@ def test_replaying_a_run_under_another_prompt_is_told(
     assert "another prompt" not in capsys.readouterr().err
     assert run("model.path=out", "output=other", "num_fewshot=1") == 0
     assert capsys.readouterr().err.count("answers another prompt than this run's") == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "edit", "said"),
+    [
+        ("samples/sums.jsonl", lambda text: text.splitlines()[0] + "\n", "1 samples, but the run"),
+        ("samples/sums.jsonl", lambda text: text + text, "line 3: document 0 is there twice"),
+        ("samples/sums.jsonl", lambda _: "[]\n", "line 1: expected an object, got list"),
+        ("samples/sums.jsonl", lambda text: text.replace('"replies"', '"replis"'), "'replies'"),
+        ("samples/sums.jsonl", lambda text: text.replace('id": 1', 'id": "one"'), "line 2: not a"),
+        ("results.json", lambda text: text.replace('"original"', '"orginal"'), "`n-samples`"),
+        ("results.json", lambda text: text.replace('"results": {', '"reslts": {'), "`results`"),
+        ("config.yaml", lambda _: "", "config.yaml: expected the config of a run"),
+        ("config.yaml", lambda _: "- sums\n", "config.yaml: expected the config of a run"),
+    ],
+)
+def test_rescoring_refuses_an_edited_run(
+    here: Path,
+    file: str,
+    edit: Callable[[str], str],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Lines that are gone, doubled or rewritten are named, never scored as if all were there."""
+    assert run("output=out") == 0
+    path = here / "out" / file
+    path.write_text(edit(path.read_text("utf-8")), "utf-8")
+    capsys.readouterr()
+    assert main(["rescore", "out"]) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert file in err
+    assert not (here / "out" / "rescored.json").exists()

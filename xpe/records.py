@@ -110,12 +110,29 @@ def record(
 
 
 def answer_of(line: Mapping[str, Any], task: str, where: str = "record") -> Answer:
-    """Build the answer that `record` wrote."""
+    """Build the answer that `record` wrote.
+
+    Raises
+    ------
+    DataError
+        The line was written without texts, or is not what `record` writes; names `where`.
+    """
+    if not isinstance(line, Mapping):
+        raise DataError(f"{where}: expected an object, got {type(line).__name__}")
     if "requests" not in line:
         raise DataError(
             f"{where}: no requests and replies; the run was made with log_samples=false, "
             "which keeps hashes only"
         )
+    try:
+        return _answer_of(line, task, where)
+    except DataError:
+        raise
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{where}: not a sample as xpe writes it: {error!r}") from error
+
+
+def _answer_of(line: Mapping[str, Any], task: str, where: str) -> Answer:
     sample = Sample(
         task=task,
         doc_id=int(line["doc_id"]),

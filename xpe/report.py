@@ -123,6 +123,10 @@ def read_results(folder: Path) -> dict[str, Any]:
         raise DataFileError(f"{path} is not JSON: {error}") from error
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise DataFileError(f"{path}: expected schema {SCHEMA!r}; is it a result file of xpe?")
+    if not _is_whole(document):
+        raise DataFileError(
+            f"{path}: `results` and `n-samples` do not fit each other; was it edited by hand?"
+        )
     return document
 
 
@@ -189,6 +193,15 @@ def _estimate_of(plain: Mapping[str, Any]) -> Estimate:
     values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in plain.items()}
     extra = {k: v for k, v in values.items() if k not in known}
     return Estimate(**{k: v for k, v in values.items() if k in known}, extra=extra)
+
+
+def _is_whole(document: Mapping[str, Any]) -> bool:
+    """Whether every task with results says how many samples it has."""
+    results, counts = document.get("results"), document.get("n-samples")
+    if not isinstance(results, dict) or not isinstance(counts, dict):
+        return False
+    sizes = [counts.get(task) for task in results]
+    return all(isinstance(n, dict) and {"original", "effective"} <= n.keys() for n in sizes)
 
 
 def _defined(value: Any) -> Any:

@@ -82,9 +82,10 @@ def measured_again(config: RunConfig, folder: Path, counts: Mapping[str, Any]) -
     rows: dict[str, Rows] = {}
     tasks: dict[str, TaskResult] = {}
     for name, evaluators in config.evaluators.items():
-        rows[name] = tabulate(evaluators, _answers(folder, name), lambda *_: None)
-        estimates = summarise(run, rows[name])
         sizes = counts[name]
+        answers = _answers(folder, name, sizes["effective"])
+        rows[name] = tabulate(evaluators, answers, lambda *_: None)
+        estimates = summarise(run, rows[name])
         tasks[name] = TaskResult(name, estimates, sizes["original"], sizes["effective"])
     groups = group_estimates(config.groups, tasks, rows, config.stats, compat=config.compat)
     return Result(tasks, groups, {name: tuple(g.tasks) for name, g in config.groups.items()})
@@ -96,6 +97,8 @@ def _config(folder: Path, overrides: Sequence[str]) -> RunConfig:
         plain: dict[str, Any] = yaml.safe_load(path.read_text("utf-8"))
     except (OSError, yaml.YAMLError) as error:
         raise DataFileError(f"{path} cannot be read: {error}") from error
+    if not isinstance(plain, dict):
+        raise DataFileError(f"{path}: expected the config of a run, got {plain!r:.80}")
     plain["predict_only"] = False
     for override in overrides:
         key, _, text = override.partition("=")
@@ -118,21 +121,38 @@ def _set(plain: dict[str, Any], path: Sequence[str], value: Any) -> None:
     plain[last] = value
 
 
-def _answers(folder: Path, task: str) -> Iterator[Answer]:
+def _answers(folder: Path, task: str, expected: int) -> Iterator[Answer]:
+    """Yield the answers of a run; a file that lacks some, or has one twice, is none of a run."""
     path = folder / "samples" / f"{task}.jsonl"
+    seen: set[int] = set()
+    for where, line in _lines(path):
+        answer = answer_of(line, task, where)
+        if answer.sample.doc_id in seen:
+            raise DataFileError(f"{where}: document {answer.sample.doc_id} is there twice")
+        seen.add(answer.sample.doc_id)
+        yield answer
+    if len(seen) != expected:
+        raise DataFileError(
+            f"{path}: {len(seen)} samples, but the run answered {expected}; bring back the file "
+            "that the run wrote"
+        )
+
+
+def _lines(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     try:
         with path.open(encoding="utf-8") as lines:
             for number, text in enumerate(lines, 1):
-                yield answer_of(_parsed(text, path, number), task, f"{path}, line {number}")
+                where = f"{path}, line {number}"
+                yield where, _parsed(text, where)
     except DataFileError:  # an OSError too, and says more
         raise
     except OSError as error:
         raise DataFileError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _parsed(text: str, path: Path, number: int) -> Mapping[str, Any]:
+def _parsed(text: str, where: str) -> Mapping[str, Any]:
     try:
         line: Mapping[str, Any] = json.loads(text)
     except ValueError as error:
-        raise DataFileError(f"{path}, line {number}: not JSON: {error}") from error
+        raise DataFileError(f"{where}: not JSON: {error}") from error
     return line
