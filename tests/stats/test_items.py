@@ -116,6 +116,13 @@ def test_harness_has_no_error_for_one_item_or_without_bootstrap() -> None:
     assert stderr("mean", ACC, iters=0) == pytest.approx(0.034127679)
 
 
+@pytest.mark.parametrize("compat", [None, "lm_eval"])
+def test_bypass_is_the_number_of_the_harness_and_has_no_error(compat: str | None) -> None:
+    """999 for whatever items; no replicate is drawn for it."""
+    assert described("bypass", [None, None], Stats(), compat=compat).value == 999.0
+    assert math.isnan(stderr("bypass", [None, None], compat=compat))
+
+
 def test_harness_caps_corpus_metrics_and_ours_does_not() -> None:
     """100 replicates there whatever was asked; here each one that was asked for."""
     items = REFERENCES * 10
@@ -211,6 +218,64 @@ def test_exact_form_is_the_limit_of_the_bootstrap(name: str, items: list[Any]) -
     """Within four Monte-Carlo errors of 20,000 replicates."""
     exact = stderr(name, items, method="exact")
     assert stderr(name, items, iters=20_000) == pytest.approx(exact, rel=4 / math.sqrt(40_000))
+
+
+def _by_numpy(score: Any, items: list[Any], iters: int) -> float:
+    """The bootstrap as everybody writes it: indices of numpy, the statistic of drawn items."""
+    rng, n = np.random.default_rng(5), len(items)
+    drawn = ([items[i] for i in rng.integers(0, n, n)] for _ in range(iters))
+    return float(np.std([score(resample) for resample in drawn], ddof=1))
+
+
+def _corpus(name: str) -> Any:
+    from sacrebleu.metrics import BLEU, CHRF, TER
+
+    scorer: Any = {"bleu": BLEU, "chrf": CHRF, "ter": TER}[name]()
+    return lambda items: scorer.corpus_score([t for _, t in items], [[r for r, _ in items]]).score
+
+
+WORDS = [(ll, 1 + place % 9) for place, ll in enumerate(LL)]
+PAIR_OF_TEXTS = [
+    (f"{a} {b} {a} x", f"{a} {c} {b} x")
+    for a, b, c in zip("abcdefgh", "bca" * 3, "d" * 8, strict=False)
+]
+ESTIMATORS: dict[str, tuple[Any, list[Any], int]] = {
+    "perplexity": (lambda xs: math.exp(-np.mean(xs)), LL, 4_000),
+    "weighted_perplexity": (lambda xs: math.exp(-np.divide(*np.sum(xs, axis=0))), WORDS, 4_000),
+    "bits_per_byte": (lambda xs: -np.divide(*np.sum(xs, axis=0)) / math.log(2), WORDS, 4_000),
+    "median": (np.median, LL, 4_000),
+    "f1": (_f1, PAIRS, 4_000),
+    "matthews_corrcoef": (lambda xs: np.corrcoef(np.transpose(xs))[0, 1], PAIRS, 4_000),
+    "nanmean": (np.nanmean, [*LL, *[math.nan] * 100], 4_000),
+    "bleu": (_corpus("bleu"), PAIR_OF_TEXTS, 1_000),
+    "chrf": (_corpus("chrf"), PAIR_OF_TEXTS, 1_000),
+    "ter": (_corpus("ter"), PAIR_OF_TEXTS, 1_000),
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_bootstrap_equals_that_of_numpy(name: str) -> None:
+    """Every bootstrapped aggregation, within four Monte-Carlo errors of a plain loop."""
+    score, items, iters = ESTIMATORS[name]
+    expected = _by_numpy(score, items, iters)
+    assert stderr(name, items, iters=20_000) == pytest.approx(
+        expected, rel=4 / math.sqrt(2 * iters)
+    )
+
+
+def test_level_is_that_of_the_interval() -> None:
+    """80 % of a percentile interval, of Wilson's and of Student's."""
+    from scipy import stats
+
+    x = np.random.default_rng(1).normal(size=200).tolist()
+    low, high = interval("perplexity", x, level=0.8, iters=20_000)
+    wide = interval("perplexity", x, iters=20_000)
+    assert wide[0] < low < high < wide[1]
+    expected = stats.t.interval(0.8, 199, np.mean(x), stats.sem(x))
+    assert interval("mean", x, level=0.8) == pytest.approx(expected)
+    shares = stats.binomtest(140, 200).proportion_ci(0.8, method="wilson")
+    made = interval("mean", [1.0] * 140 + [0.0] * 60, level=0.8)
+    assert made == pytest.approx((shares.low, shares.high))
 
 
 def test_bca_equals_scipy() -> None:

@@ -132,6 +132,35 @@ def test_pooled_stderr_equals_the_harness(shared_data: Path) -> None:
         np.testing.assert_array_equal(made.pooled_stderr_G, [expected])
 
 
+@pytest.mark.shared
+def test_goldens_of_groups(shared_data: Path) -> None:
+    """The harness's own numbers: pooled errors, weighted and unweighted means."""
+    folder = shared_data / "conformance"
+    golden = json.loads((folder / "lm_eval_golden.json").read_text("utf-8"))
+    for stderrs, sizes, key in (
+        ([0.02, 0.01], [100, 200], "pooled([.02,.01],[100,200])"),
+        ([0.05, 0.005], [10, 10000], "pooled([.05,.005],[10,10000])"),
+        ([0.015], [100], "pooled single ([.015],[100])"),
+    ):
+        made = pooled([len(sizes)], sizes, [0.5] * len(sizes), [se**2 for se in stderrs])
+        assert made.pooled_stderr_G.tolist() == [golden[key]]
+    macro = [
+        pooled([2], n, [0.5, 0.5], np.square(se)).macro.stderr_G[0]
+        for se, n in (([0.02, 0.01], [100, 200]), ([0.05, 0.005], [10, 10000]))
+    ]
+    assert macro == golden["unweighted correct sqrt(sum se^2)/k for the same"]
+
+    cases = json.loads((folder / "lm_eval_cases.json").read_text("utf-8"))
+    (case,) = (case for case in cases if case["fn"] == "aggregate_subtask_metrics")
+    scores, sizes, _ = case["args"]
+    found = pooled([3], sizes, scores, [0.0] * 3)
+    assert found.micro.value_G.tolist() == [case["expect"]]
+    means = [found.micro.value_G[0], found.macro.value_G[0]]
+    assert means == pytest.approx(
+        golden["aggregate_subtask weighted/unweighted [.3,.2,.4],[20,40,100]"], rel=1e-15
+    )
+
+
 # --- bad input -------------------------------------------------------------------------------
 
 

@@ -62,15 +62,19 @@ class OfRows:
 
 @dataclass(frozen=True)
 class OfList:
-    """A function of the list of all items, those of repeats one after another."""
+    """A function of the list of all items, those of repeats one after another.
+
+    `resample` False: the items say nothing of its error.
+    """
 
     function: Callable[[list[Any]], float]
+    resample: bool = True
 
     def measured(self, metric: str, items: Sequence[Any]) -> Measured:
         return {metric: tuple(items)}
 
     def kind(self, metric: str) -> Kind:
-        return Items(metric, self._of_answers)
+        return Items(metric, self._of_answers, self.resample)
 
     def _of_answers(self, answers: Sequence[Any]) -> float:
         items = [item for answer in answers if answer is not None for item in answer]
@@ -193,5 +197,7 @@ _BUILT_IN: Mapping[str, Aggregation] = {
     "f1": OfRows(("tp", "fp", "fn", "tn"), _pair_counts, _of_sums(_f1)),
     "matthews_corrcoef": OfRows(_MCC_COLUMNS, _class_counts, _of_sums(_mcc)),
     "brier_score": OfRows(("",), _brier, lambda c: Mean(c[0])),
+    # What the harness reports where nothing was scored.
+    "bypass": OfList(lambda _: 999.0, resample=False),
 }
 AGGREGATIONS.update(_BUILT_IN)
