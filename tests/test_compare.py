@@ -106,6 +106,20 @@ def test_other_prompts_are_refused_unless_forced(
     assert compared(folders[0], shots, force=True)["acc shots"].difference.n == N
 
 
+def test_other_targets_are_refused_unless_forced(
+    folders: list[Path], made_run: Callable[..., Path]
+) -> None:
+    """The same prompts with another gold: a difference would not be the model's."""
+    corrected = made_run("corrected", RIGHT_A)
+    path = corrected / "samples" / "capitals_en.jsonl"
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    lines[3]["target_hash"] = "0" * 64
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    with pytest.raises(DataError, match=r"targets of 1 of 20 documents differ.*document 3"):
+        compared(folders[0], corrected)
+    assert compared(folders[0], corrected, force=True)["acc corrected"].difference.n == N
+
+
 def test_documents_of_one_run_only_are_left_out_and_counted(
     folders: list[Path], made_run: Callable[..., Path]
 ) -> None:
