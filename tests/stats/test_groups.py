@@ -12,6 +12,7 @@ import pytest
 
 from xpe.errors import ConfigError, UnknownNameError
 from xpe.metrics import get_aggregation
+from xpe.report import estimate_json, table_row
 from xpe.stats.estimate import estimate
 from xpe.stats.groups import group_estimates, leaf_names
 from xpe.stats.settings import Stats
@@ -96,6 +97,7 @@ def test_missing_metric_is_skipped_listed_and_makes_the_row_partial(
         made = one(group("a", "b"), tasks)
     assert (made.value, made.n, made.partial) == (0.8, 100, True)
     assert made.extra["missing"] == ("b",)
+    assert table_row("acc", estimate_json(made))[-1] == "100 (0, 0, 0) partial"
     assert made.extra["n_tasks"] == 1
     assert "no acc in b" in caplog.text
 

@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 
 from xpe.errors import ConfigError, DataError
+from xpe.evaluators.metric_list import MetricList
 from xpe.metrics import get_aggregation
 from xpe.stats import intervals, power, repeats
 from xpe.stats.agreement import cohen_kappa
 from xpe.stats.closed import mean_stderr
-from xpe.stats.estimate import estimate
+from xpe.stats.estimate import estimate, estimate_all
 from xpe.stats.multiplicity import holm
 from xpe.stats.paired import mcnemar_exact, mcnemar_midp, paired_difference, sign_flip, z_test
 from xpe.stats.settings import Stats
-from xpe.types import Mean, Metric, Table
+from xpe.tables import Ledger, measure
+from xpe.types import Answer, Exchange, Generate, Generated, Mean, Metric, Sample, Table
 
 SCORES = np.array([[1, 1, 0, 1], [0, 0, 0, 1], [1, 1, 1, 1], [0, 1, 0, 0], [1, 0, 1, 1]], float)
 
@@ -87,6 +89,26 @@ def test_pass_rates_have_intervals_over_questions() -> None:
     assert every == pytest.approx(np.mean([3 / 45, 21 / 45, 1.0]))
     assert math.isnan(repeats.mean_pass_rate(right[:1], 10, 2)[1])
     assert math.isnan(repeats.mean_pass_rate(right, 10, 11)[0])
+
+
+def test_pass_rates_of_a_run_have_intervals_over_questions() -> None:
+    """The same from ten written answers a question to the estimates of a run."""
+    rates = [{"metric": "pass@k", "k": 2}, {"metric": "pass^k", "k": 2, "name": "pass^2"}]
+    ledger = Ledger(MetricList(names=tuple(rates)))
+    for doc_id, right in enumerate([3, 7, 10]):
+        target = {"answer": {"type": "text", "value": "right"}}
+        texts = ["right"] * right + ["no"] * (10 - right)
+        said = tuple(Exchange(Generate("q"), Generated(text)) for text in texts)
+        answer = Answer(Sample("t", doc_id, {}, "right", target), said)
+        ledger.add(answer, measure(ledger.evaluator, answer))
+    made = estimate_all(ledger.metrics(), Stats(bootstrap_iters=20_000))
+    for found, each in zip(
+        made.values(), ([1 - 21 / 45, 1 - 3 / 45, 1.0], [3 / 45, 21 / 45, 1.0]), strict=True
+    ):
+        assert found.value == pytest.approx(np.mean(each))
+        assert found.stderr == pytest.approx(np.std(each) / math.sqrt(3), rel=0.03)
+        assert (found.count, found.ci_method) == (3, "percentile")
+        assert found.ci == pytest.approx((min(each), max(each)), abs=0.02)
 
 
 def test_one_repeat_or_one_question_says_nothing_of_its_variance() -> None:
