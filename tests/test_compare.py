@@ -179,12 +179,24 @@ def test_bad_input_is_one_clear_error(folders: list[Path], tmp_path: Path) -> No
     assert main(["compare", first]) == 2
 
 
-def test_broken_sample_file_is_named(made_run: Callable[..., Path]) -> None:
-    """A torn line is an error with file and line number."""
-    folders = [made_run(f"torn{i}", RIGHT_A) for i in range(2)]
+@pytest.mark.parametrize(
+    ("name", "edit", "said"),
+    [
+        ("torn", lambda text: text[:-20], "line 20: not JSON"),
+        ("cut", lambda text: "".join(text.splitlines(keepends=True)[:5]), "5 samples, but the run"),
+        ("doubled", lambda text: text + text.splitlines()[0], "line 21: document 0 is there twice"),
+        ("renamed", lambda text: text.replace('"measured"', '"mesured"'), "line 1: no measured"),
+        ("list", lambda _: "[]", "line 1: expected an object"),
+    ],
+)
+def test_broken_sample_file_is_named(
+    made_run: Callable[..., Path], name: str, edit: Callable[[str], str], said: str
+) -> None:
+    """A torn, cut, doubled or rewritten file is an error with its place, never fewer pairs."""
+    folders = [made_run(f"{name}{i}", RIGHT_A) for i in range(2)]
     path = folders[1] / "samples" / "capitals_en.jsonl"
-    path.write_text(path.read_text("utf-8")[:-20], encoding="utf-8")
-    with pytest.raises(DataFileError, match="line 20: not JSON"):
+    path.write_text(edit(path.read_text("utf-8")), encoding="utf-8")
+    with pytest.raises(DataFileError, match=said):
         compared(*folders)
 
 

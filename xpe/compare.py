@@ -6,7 +6,6 @@ Runs that were asked other prompts, or have other targets, are refused unless to
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -20,6 +19,7 @@ from xpe.config import RunConfig, finish
 from xpe.data.cache import runs_dir
 from xpe.errors import ConfigError, DataError, DataFileError
 from xpe.harness_runs import HarnessRun, is_harness
+from xpe.records import sample_lines
 from xpe.report import read_results
 from xpe.stats.multiplicity import ADJUSTMENTS
 from xpe.tables import Ledger, keys_of
@@ -55,9 +55,20 @@ class Finished:
             raise DataFileError(f"{path} cannot be read: {error}") from error
 
     def lines(self, task: str) -> dict[int, Mapping[str, Any]]:
-        """Return the sample file of a task by document id."""
+        """Return the sample file of a task by document id.
+
+        Raises
+        ------
+        DataFileError
+            It is not the file that the run wrote.
+        """
         path = self.folder / "samples" / f"{task}.jsonl"
-        return {int(line["doc_id"]): line for line in _lines(path)}
+        found: dict[int, Mapping[str, Any]] = {}
+        for where, line in sample_lines(path, self.results["n-samples"][task]["effective"]):
+            if missing := {"measured", *_HASHES} - line.keys():
+                raise DataFileError(f"{where}: no {min(missing)}; is it a sample of a run of xpe?")
+            found[line["doc_id"]] = line
+        return found
 
     def rows(
         self, task: str, lines: Mapping[int, Mapping[str, Any]]
@@ -205,19 +216,6 @@ def _said(line: Mapping[str, Any]) -> Any:
     replies = line.get("replies", [])
     found = [reply.get("text", reply.get("log_likelihoods")) for reply in replies]
     return found[0] if len(found) == 1 else found
-
-
-def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
-    try:
-        with path.open(encoding="utf-8") as lines:
-            texts = list(lines)
-    except OSError as error:
-        raise DataFileError(f"{path} cannot be read: {error.strerror}") from error
-    for number, text in enumerate(texts, 1):
-        try:
-            yield json.loads(text)
-        except ValueError as error:
-            raise DataFileError(f"{path}, line {number}: not JSON: {error}") from error
 
 
 def _folder_of_id(run_id: str) -> Path:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
+from pathlib import Path
 from typing import Any
 
-from xpe.errors import DataError
+from xpe.errors import DataError, DataFileError
 from xpe.types import (
     Answer,
     Exchange,
@@ -109,6 +110,52 @@ def record(
     return line
 
 
+def sample_lines(path: Path, expected: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the lines of a sample file, each with its place.
+
+    Parameters
+    ----------
+    path
+        `samples/<task>.jsonl` of a run.
+    expected
+        How many samples the run answered.
+
+    Raises
+    ------
+    DataFileError
+        The file is unreadable, cut, has a document twice, or a line is no object with a doc id.
+    """
+    seen: set[int] = set()
+    for number, text in enumerate(_texts(path), 1):
+        where = f"{path}, line {number}"
+        try:
+            line = json.loads(text)
+        except ValueError as error:
+            raise DataFileError(f"{where}: not JSON: {error}") from error
+        doc_id = line.get("doc_id") if isinstance(line, dict) else None
+        if not isinstance(doc_id, int):
+            raise DataFileError(f"{where}: expected an object with a number as doc_id")
+        if doc_id in seen:
+            raise DataFileError(f"{where}: document {doc_id} is there twice")
+        seen.add(doc_id)
+        yield where, line
+    if len(seen) != expected:
+        raise DataFileError(
+            f"{path}: {len(seen)} samples, but the run answered {expected}; bring back the file "
+            "that the run wrote"
+        )
+
+
+def _texts(path: Path) -> Iterator[str]:
+    try:
+        with path.open(encoding="utf-8") as lines:
+            yield from lines
+    except OSError as error:
+        raise DataFileError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise DataFileError(f"{path} is not UTF-8: {error}") from error
+
+
 def answer_of(line: Mapping[str, Any], task: str, where: str = "record") -> Answer:
     """Build the answer that `record` wrote.
 
@@ -117,8 +164,6 @@ def answer_of(line: Mapping[str, Any], task: str, where: str = "record") -> Answ
     DataError
         The line was written without texts, or is not what `record` writes; names `where`.
     """
-    if not isinstance(line, Mapping):
-        raise DataError(f"{where}: expected an object, got {type(line).__name__}")
     if "requests" not in line:
         raise DataError(
             f"{where}: no requests and replies; the run was made with log_samples=false, "
@@ -135,7 +180,7 @@ def answer_of(line: Mapping[str, Any], task: str, where: str = "record") -> Answ
 def _answer_of(line: Mapping[str, Any], task: str, where: str) -> Answer:
     sample = Sample(
         task=task,
-        doc_id=int(line["doc_id"]),
+        doc_id=line["doc_id"],
         doc=line["doc"],
         target=line["target"],
         reference=line["reference"],

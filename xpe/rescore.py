@@ -14,7 +14,7 @@ from xpe.errors import ConfigError, DataFileError
 from xpe.harness_rescore import rescore_harness
 from xpe.harness_runs import is_harness
 from xpe.pipeline import Rows, Run, summarise, tabulate
-from xpe.records import answer_of
+from xpe.records import answer_of, sample_lines
 from xpe.report import read_results, results_json, show_table, terminal, write_json
 from xpe.stats.groups import group_estimates
 from xpe.types import Answer, Result, TaskResult
@@ -122,37 +122,5 @@ def _set(plain: dict[str, Any], path: Sequence[str], value: Any) -> None:
 
 
 def _answers(folder: Path, task: str, expected: int) -> Iterator[Answer]:
-    """Yield the answers of a run; a file that lacks some, or has one twice, is none of a run."""
-    path = folder / "samples" / f"{task}.jsonl"
-    seen: set[int] = set()
-    for where, line in _lines(path):
-        answer = answer_of(line, task, where)
-        if answer.sample.doc_id in seen:
-            raise DataFileError(f"{where}: document {answer.sample.doc_id} is there twice")
-        seen.add(answer.sample.doc_id)
-        yield answer
-    if len(seen) != expected:
-        raise DataFileError(
-            f"{path}: {len(seen)} samples, but the run answered {expected}; bring back the file "
-            "that the run wrote"
-        )
-
-
-def _lines(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    try:
-        with path.open(encoding="utf-8") as lines:
-            for number, text in enumerate(lines, 1):
-                where = f"{path}, line {number}"
-                yield where, _parsed(text, where)
-    except DataFileError:  # an OSError too, and says more
-        raise
-    except OSError as error:
-        raise DataFileError(f"{path} cannot be read: {error.strerror}") from error
-
-
-def _parsed(text: str, where: str) -> Mapping[str, Any]:
-    try:
-        line: Mapping[str, Any] = json.loads(text)
-    except ValueError as error:
-        raise DataFileError(f"{where}: not JSON: {error}") from error
-    return line
+    for where, line in sample_lines(folder / "samples" / f"{task}.jsonl", expected):
+        yield answer_of(line, task, where)
