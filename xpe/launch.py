@@ -131,7 +131,9 @@ def _job(job: _Job) -> dict[str, Any]:
         store = stack.enter_context(Store(folder / CHECKPOINT))
         stop = Stop()
         stack.enter_context(stop.on_interrupt(parts.values()))
-        models = stoppable(_models(job, parts, store, stack, data), parts, stop)
+        replies = _replies(config, store, stack)
+        models = stoppable(_models(job, parts, store, replies, data), parts, stop)
+        _load(parts["model"], replies)
         tracking = _Tracking(config.tracking, store)
         stack.callback(tracking.fail_if_open)
         tracking.begin(folder.name, plain, _tags(job.fingerprint, data))
@@ -189,20 +191,23 @@ def _write_config(job: _Job, plain: Mapping[str, Any]) -> None:
         write_yaml(job.folder / name, value)
 
 
+def _replies(config: RunConfig, store: Store, stack: ExitStack) -> Store:
+    """Return where replies are kept: with the run, or with those of all runs."""
+    if config.store.kind == "cache":
+        return stack.enter_context(Store(cache_dir() / "replies.sqlite"))
+    return store
+
+
 def _models(
     job: _Job,
     models: Mapping[str, Model],
     store: Store,
-    stack: ExitStack,
+    replies: Store,
     data: Mapping[str, tuple[str, str]],
 ) -> dict[str, Model]:
     """Wrap each model by the store, once the store is known to belong to this run."""
-    config = job.config
     store.expect("fingerprint", job.fingerprint)
     store.expect("data", {name: digest for name, (_, digest) in data.items()})
-    replies = store
-    if config.store.kind == "cache":
-        replies = stack.enter_context(Store(cache_dir() / "replies.sqlite"))
     wrapped: dict[str, Model] = {}
     for name, model in models.items():
         store.expect(f"{name}'s identity", model.identity)
@@ -210,6 +215,20 @@ def _models(
         recorded = getattr(model, "recorded", False)
         wrapped[name] = model if recorded else StoredModel(model, replies)
     return wrapped
+
+
+def _load(model: Model, replies: Store) -> None:
+    """Load the weights before any sample is made: what cannot be loaded shows at once.
+
+    Where there are replies already they may be all that is needed; then the first request that
+    they do not answer loads.
+    """
+    load = getattr(model, "load", None)
+    if load is None or replies.has_replies:
+        return
+    clock = time.monotonic()
+    load()
+    log.info("the model is loaded: %.3f s", time.monotonic() - clock)
 
 
 def _warm(config: RunConfig) -> None:

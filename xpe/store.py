@@ -61,6 +61,11 @@ class Store:
             found.append(None if row is None else from_json(json.loads(row[0]), str(self.path)))
         return found
 
+    @property
+    def has_replies(self) -> bool:
+        """Whether any reply is stored."""
+        return self._db.execute("SELECT 1 FROM replies LIMIT 1").fetchone() is not None
+
     def keep(self, replies: Iterable[tuple[str, Reply]]) -> None:
         """Commit replies in one transaction."""
         rows = [(key, canonical(to_json(reply))) for key, reply in replies]

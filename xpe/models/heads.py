@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from inspect import signature
 from typing import Any, Self
 
+_PART = 256
+"""Tokens of a header that are computed at once."""
+
 
 class Tap:
     """Takes the rows that are needed out of what a model hands to its head.
@@ -40,27 +43,43 @@ def cached(model: Any, cache: Any) -> dict[str, Any]:
 def header_cache(model: Any, tokens: Sequence[int]) -> Any:
     """Return the keys and values of `tokens` as a cache that any batch can continue.
 
-    The cache itself never grows: a layer gets the header and the new tokens joined, and nothing
-    is kept, so that a batch needs the memory of one layer and not of all.
+    Once it holds them, the cache itself never grows: a layer gets the header and the new tokens
+    joined, and nothing is kept, so that a batch needs the memory of one layer and not of all.
+    A long header is computed in parts: what a layer needs beside the cache is then small.
     """
     import torch
     from transformers.cache_utils import DynamicCache, DynamicLayer
 
     class HeaderLayer(DynamicLayer):  # type: ignore[misc]
+        filled = 0
+
         def update(self, key_states: Any, value_states: Any, *_: Any, **__: Any) -> Any:
+            new = key_states, value_states
             if not self.is_initialized:
-                self.lazy_initialization(key_states, value_states)
-                self.keys, self.values = key_states, value_states
-                return key_states, value_states
-            return tuple(
-                torch.cat([kept.expand(len(new), -1, -1, -1), new], dim=-2)
-                for kept, new in ((self.keys, key_states), (self.values, value_states))
-            )
+                self.lazy_initialization(*new)
+                self.keys, self.values = (_room(states, len(tokens)) for states in new)
+            if self.filled == len(tokens):
+                return tuple(
+                    torch.cat([kept.expand(len(more), -1, -1, -1), more], dim=-2)
+                    for kept, more in zip((self.keys, self.values), new, strict=True)
+                )
+            before, self.filled = self.filled, self.filled + key_states.shape[-2]
+            self.keys[:, :, before : self.filled] = key_states
+            self.values[:, :, before : self.filled] = value_states
+            return self.keys[:, :, : self.filled], self.values[:, :, : self.filled]
+
+        def get_seq_length(self, *_: Any, **__: Any) -> int:
+            return self.filled
 
     cache = DynamicCache()
     cache.layer_class_to_replicate = HeaderLayer
     first = torch.zeros((2, 1), dtype=torch.long, device=model.device)
     with torch.inference_mode(), Tap(model, first, plain=True):
-        ids = torch.tensor([tokens], device=model.device)
-        model(input_ids=ids, use_cache=True, **cached(model, cache))
+        for part in torch.tensor([tokens], device=model.device).split(_PART, dim=1):
+            model(input_ids=part, use_cache=True, **cached(model, cache))
     return cache
+
+
+def _room(states: Any, length: int) -> Any:
+    batch, heads, _, size = states.shape
+    return states.new_empty((batch, heads, length, size))

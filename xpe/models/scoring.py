@@ -25,6 +25,8 @@ Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
 
 _SOFTMAX_ROWS = 256
+_LONG = 1024
+"""Tokens from which on a lone context is cached and not packed with its choices."""
 
 
 class Score(NamedTuple):
@@ -65,11 +67,8 @@ class Scorer:
         A row that does not fit into memory even alone gives a Failure. The result depends on
         all groups in its last digits, and on nothing else.
         """
-        scored = [row for group in groups for row in group if row.start < len(row.tokens)]
-        most = min((row.start for row in scored), default=1) - 1
-        sequences = [row.seen for row in scored]
-        header = header_length(sequences, most) if self.shares and len(groups) > 1 else 0
-        lead = sequences[0][:header] if header else ()
+        lead = self._lead(groups)
+        header = len(lead)
         items = [(g, rows) for g, group in enumerate(groups) for rows in self._items(group)]
         tries = [packed([groups[g][r] for r in rows], header) for g, rows in items]
         found: list[list[Score | Failure]] = [[NOTHING] * len(group) for group in groups]
@@ -85,6 +84,20 @@ class Scorer:
     def release(self) -> None:
         """Forget the cached header."""
         self._header = None
+
+    def _lead(self, groups: Sequence[Sequence[Row]]) -> tuple[int, ...]:
+        """Return the tokens that all rows begin with, where it pays to keep their cache.
+
+        The choices of a lone context are packed behind it, until the mask of the whole would
+        need more memory than the cache.
+        """
+        scored = [row for group in groups for row in group if row.start < len(row.tokens)]
+        sequences = [row.seen for row in scored]
+        most = min((row.start for row in scored), default=1) - 1
+        packs = len(groups) == 1 and (most < _LONG or len(set(sequences)) == 1)
+        if packs or not self.shares:
+            return ()
+        return sequences[0][: header_length(sequences, most)] if sequences else ()
 
     def _items(self, group: Sequence[Row]) -> list[list[int]]:
         """Deal the rows of a group into tries: siblings together while they are short.
@@ -171,11 +184,12 @@ class Scorer:
 
     def _cache(self, lead: tuple[int, ...]) -> Any:
         """Return the keys and values of the header, computed when it is not the last one."""
-        if not lead:
-            return None
-        if self._header is None or self._header[0] != lead:
+        if self._header is not None and self._header[0] != lead:
+            # Before anything else is computed: it may hold much memory.
+            self._header = None
+        if lead and self._header is None:
             self._header = (lead, header_cache(self.model, lead))
-        return self._header[1]
+        return self._header and self._header[1]
 
     def _softmax(self, states: Any, which: Ints, targets: Sequence[int]) -> tuple[Floats, Bools]:
         """Return log probability and greediness of each target at row `which` of the states."""
