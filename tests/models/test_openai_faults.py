@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from xpe.models._api_faults import fault_of_status, seconds_to_wait
+from xpe.models._api_faults import fault_of_status, masked, seconds_to_wait
 
 NOW = datetime(2025, 1, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -60,3 +60,20 @@ def test_what_a_server_says_about_a_key_is_not_repeated():
     """It often quotes a part of it."""
     fault = fault_of_status(401, {"message": "Incorrect API key provided: sk-ab***yz"}, {}, NOW)
     assert "sk-ab" not in str(fault)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("HTTP 500: bad sk-0123456789abcdef, no", "HTTP 500: bad ***, no"),
+        ("twice sk-0123456789abcdefsk-0123456789abcdef", "twice ******"),
+        ("cut off at sk-0123456", "cut off at ***"),
+        ("another, sk-0123-9999", "another, sk-0123-9999"),
+        ("sk-01234 and sk-01", "*** and sk-01"),
+        ("nothing", "nothing"),
+    ],
+)
+def test_a_key_is_masked_even_where_the_text_was_cut(text, shown):
+    """Eight characters of it are enough to be taken out."""
+    assert masked(text, "sk-0123456789abcdef") == shown
+    assert masked(text, None) == text

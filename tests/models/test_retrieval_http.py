@@ -119,10 +119,13 @@ def test_the_key_is_sent_and_told_nobody(monkeypatch: pytest.MonkeyPatch) -> Non
     """It comes from the environment and stands in neither identity nor settings."""
     monkeypatch.setenv("XPE_TEST_KEY", "planted-key")
     _, calls = ask(lambda call: Said(ANSWER), api_key_env="XPE_TEST_KEY")
+    echo = Said({"error": "no Bearer planted-key here"}, status=400)
+    (failed,), _ = ask(lambda call: echo, api_key_env="XPE_TEST_KEY")
     service = Http(url="http://h/x", api_key_env="XPE_TEST_KEY")
 
     assert "Bearer planted-key" in calls[0].headers.values()
-    assert "planted-key" not in f"{service} {service.identity}"
+    assert "no Bearer ***" in failed.message
+    assert "planted-key" not in f"{service} {service.identity} {failed}"
 
 
 def test_what_is_wrong_is_said_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeAlias, TypeVar
 
 from xpe.errors import MissingExtraError
-from xpe.models._api_faults import Fault, fault_in_body, fault_of_error
+from xpe.models._api_faults import Fault, fault_in_body, fault_of_error, masked
 from xpe.models._api_limits import Bucket, Window
 from xpe.models._api_usage import Usage, tokens_of
 
@@ -181,9 +181,7 @@ class Client:
         return max(asked, backoff / 2) + self._jitter.uniform(0, backoff)
 
     def _told(self, fault: Fault, attempts: int) -> Fault:
-        text = str(fault)
-        if self._key:
-            text = text.replace(self._key, "***")
+        text = masked(str(fault), self._key)
         if fault.after and fault.after > self._patience.longest_wait:
             text += f"; the server asks to wait {fault.after:.0f} s, longer than longest_wait"
         text += f" (attempt {attempts})" if attempts > 1 else ""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from itertools import takewhile
 from typing import Any
 
 _STATUS = {
@@ -30,6 +31,8 @@ _REFUSED = re.compile(
 )
 _DELAY = re.compile(r'"?retryDelay"?\W+([\d.]+)s')
 _MOST_SAID = 300
+_SHORTEST = 8
+"""Characters of a key that give it away."""
 
 
 class Fault(Exception):  # noqa: N818 - becomes a Failure, which is a reply
@@ -92,6 +95,21 @@ def fault_in_body(error: Any, now: datetime) -> Fault:
     code = error.get("code") if isinstance(error, Mapping) else None
     status = code if isinstance(code, int) and 400 <= code < 600 else 500
     return fault_of_status(status, error, {}, now)
+
+
+def masked(text: str, key: str | None) -> str:
+    """Return a text without a key: whole, or its beginning where the text was cut."""
+    if not key:
+        return text
+    first, *rest = text.split(key[:_SHORTEST])
+    tail = key[_SHORTEST:]
+    return "***".join([first, *(part[_shared(part, tail) :] for part in rest)])
+
+
+def _shared(one: str, other: str) -> int:
+    """Return how many characters two texts begin with in common."""
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    return sum(1 for _ in same)
 
 
 def seconds_to_wait(headers: Mapping[str, str], text: str, now: datetime) -> float | None:

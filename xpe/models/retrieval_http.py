@@ -18,7 +18,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from xpe.errors import ConfigError, MissingExtraError
-from xpe.models._api_faults import Fault, fault_of_error, fault_of_status
+from xpe.models._api_faults import Fault, fault_of_error, fault_of_status, masked
 from xpe.models._api_thread import LoopThread
 from xpe.models.openai import checked_url, from_env
 from xpe.registry import STRICT
@@ -141,11 +141,13 @@ class Http:
         checked_url(url, self.url_env, secret=True)
         return url
 
+    @cached_property
+    def _key(self) -> str | None:
+        return None if self.api_key_env is None else from_env("api_key_env", self.api_key_env)
+
     @property
     def _headers(self) -> Mapping[str, str]:
-        if self.api_key_env is None:
-            return {}
-        return {"Authorization": f"Bearer {from_env('api_key_env', self.api_key_env)}"}
+        return {} if self._key is None else {"Authorization": f"Bearer {self._key}"}
 
     async def _answer(self, asked: Asked) -> Reply:
         if not isinstance(asked.request, Retrieve):
@@ -157,7 +159,8 @@ class Http:
                 wait = self._wait(fault, attempt)
                 if wait is None:
                     self._failures[fault.kind] += 1
-                    return Failure(fault.kind, f"{fault} (attempt {attempt + 1})")
+                    said = masked(str(fault), self._key)
+                    return Failure(fault.kind, f"{said} (attempt {attempt + 1})")
             await asyncio.sleep(wait)
         raise AssertionError
 
