@@ -153,3 +153,46 @@ def test_unwritable_output_is_found_first(here: Path, capsys: pytest.CaptureFixt
     err = refused("output=file/run", "model=hf", "model.path=./weights", capsys=capsys)
 
     assert "file/run cannot be written" in err
+
+
+@pytest.mark.parametrize(
+    ("yaml", "said"),
+    [
+        (YAML.replace("kind", "# 题目\nkind").encode("gb18030"), ["mine.yaml", "save it as UTF-8"]),
+        (YAML.encode("utf-8-sig"), ["mine.yaml", "byte-order mark"]),
+        (b"\n", ["mine.yaml", "is empty"]),
+        (
+            YAML.replace("task.mine", "task.my own").encode(),
+            ["mine.yaml", "'task.my own'", "spaces"],
+        ),
+    ],
+    ids=["gb18030", "byte-order mark", "empty", "space in the header"],
+)
+def test_config_files_that_cannot_be_read_are_named(
+    here: Path, yaml: bytes, said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As Windows editors save them, and half made ones."""
+    (here / "conf" / "task" / "mine.yaml").write_bytes(yaml)
+    err = refused(capsys=capsys)
+
+    assert all(part in err for part in said), err
+
+
+@pytest.mark.parametrize("words", [["seed=3"], ["model=1.5"], ["-m", "seed=1,2"]])
+def test_a_value_where_a_name_belongs(
+    here: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`seed=3` is told how a setting of a group is written."""
+    err = refused(*words, capsys=capsys)
+
+    assert "expected the name of a" in err
+    assert ".NAME=" in err
+
+
+def test_options_stand_anywhere(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`-m` and `--cfg job` may stand between settings."""
+    assert main(["task=mine", "--cfg", "job", "limit=2"]) == 0
+    assert "limit: 2" in capsys.readouterr().out
+    err = refused("-m", "limit=0", capsys=capsys)
+
+    assert "limit: expected a count" in err

@@ -77,7 +77,9 @@ _sweeps: list[Sweep] = []
 
 def run(words: Sequence[str]) -> int:
     """Run what was typed and return the exit code: the highest of all jobs."""
-    args = get_args_parser().parse_args(list(words))
+    args = get_args_parser().parse_intermixed_args(list(words))
+    # Hydra's own reading of the line wants settings in one piece: `task=a -m num_fewshot=0,5`.
+    words = [*(word for word in words if word not in args.overrides), *args.overrides]
     texts = read(args.overrides, multirun=args.multirun)
     own = args.config_dir or args.config_path or args.config_name
     if not own and not any(text.startswith("hydra.searchpath") for text in texts):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -12,10 +13,13 @@ from hydra.errors import HydraException
 
 from xpe._explain import unknown_key
 from xpe._folders import options
-from xpe.errors import ConfigError, UnknownNameError, nearest
+from xpe.errors import ConfigError, SettingTypeError, UnknownNameError, nearest
 
 LISTS = re.compile(r"\[|\{(?!\{)")
 """How a list or mapping begins, which the user has to quote inside; `{{` is Jinja."""
+
+_SPACED_HEADER = re.compile(r"#\s*@package[ \t]+\S+[ \t]+\S")
+"""A header that Hydra refuses: it splits the line at spaces."""
 
 
 def parsed(text: str) -> Override | None:
@@ -47,6 +51,8 @@ def check_choices(overrides: Sequence[str], names: Sequence[str], groups: Sequen
     ------
     UnknownNameError
         With the known names. Globs and interpolations are left to Hydra.
+    ConfigError
+        If a value is no name, or Hydra could not read the file that it names.
     """
     for text in overrides:
         override = parsed(text)
@@ -57,12 +63,14 @@ def check_choices(overrides: Sequence[str], names: Sequence[str], groups: Sequen
         if root not in (*names, *groups, "hydra"):
             raise unknown_key("", root, {*names, *groups})
         if key in groups:
-            for choice in _choices(override.value()):
+            for choice in _choices(override.value(), key):
                 _check_choice(key, choice)
 
 
 def _check_choice(group: str, choice: str) -> None:
     known = options(group)
+    if choice in known:
+        _check_file(known[choice])
     if choice in known or "${" in choice or choice.startswith("_"):
         return
     hints = nearest(choice, known)
@@ -73,17 +81,38 @@ def _check_choice(group: str, choice: str) -> None:
     )
 
 
-def _choices(value: Any) -> Iterator[str]:
+def _check_file(file: Path) -> None:
+    """Refuse what Hydra stumbles over, and what it would take for a file without a header."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file} is not UTF-8 (byte {error.start}); save it as UTF-8") from error
+    if text.startswith("\ufeff"):
+        raise ConfigError(f"{file} begins with a byte-order mark; save it as UTF-8 without one")
+    if not text.strip():
+        raise ConfigError(f"{file} is empty; expected settings")
+    if _SPACED_HEADER.match(text):
+        raise ConfigError(
+            f"{file}: the first line names {text.splitlines()[0].split(maxsplit=2)[2]!r}; "
+            "expected a name without spaces"
+        )
+
+
+def _choices(value: Any, group: str) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, QuotedString):
         yield value.text
-    elif isinstance(value, ChoiceSweep):
-        for item in value.list:
-            yield from _choices(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _choices(item)
+    elif isinstance(value, (ChoiceSweep, list)):
+        for item in value.list if isinstance(value, ChoiceSweep) else value:
+            yield from _choices(item, group)
+    elif isinstance(value, (int, float, dict)):
+        raise SettingTypeError(
+            f"{group}={value}: expected the name of a {group} ({', '.join(options(group))}); "
+            f"a single setting is written {group}.NAME={value}"
+        )
 
 
 def _quoted(text: str, multirun: bool) -> tuple[str, bool]:
