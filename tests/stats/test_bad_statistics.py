@@ -105,7 +105,7 @@ def test_weights_that_are_negative(call: Callable[..., Any], name: str) -> None:
 
 def test_predicted_labels_that_are_negative() -> None:
     """-2 is no index from the end."""
-    with pytest.raises(DataError, match="labels from 0 to 9"):
+    with pytest.raises(DataError, match="labels from -1 to 9"):
         stderr("matthews_corrcoef", [(1, 0), (1, -2)], iters=20)
 
 

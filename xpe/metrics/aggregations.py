@@ -137,7 +137,7 @@ def _mcc(sums: Float) -> Float:
 # --- numbers of one item ---------------------------------------------------------------------
 
 CLASSES = 10
-"""Labels that mcc tells apart."""
+"""Labels that mcc tells apart, beside -1 for an answer that names none."""
 
 
 def _pair_counts(item: tuple[int, int]) -> tuple[bool, bool, bool, bool]:
@@ -152,13 +152,13 @@ def _pair_counts(item: tuple[int, int]) -> tuple[bool, bool, bool, bool]:
 
 def _class_counts(item: tuple[int, int]) -> list[float]:
     gold, predicted = item
-    if not (max(item) < CLASSES and predicted >= 0):
-        raise ConfigError(f"mcc counts labels from 0 to {CLASSES - 1}, got {item}")
-    counts = [0.0] * (2 * CLASSES)
-    counts[predicted] = 1
+    if not (max(item) < CLASSES and predicted >= -1):
+        raise ConfigError(f"mcc counts labels from -1 to {CLASSES - 1}, got {item}")
+    said, true = [0.0] * (CLASSES + 1), [0.0] * (CLASSES + 1)
+    said[predicted] = 1  # -1 is the last of them
     if gold >= 0:
-        counts[CLASSES + gold] = 1
-    return [float(gold == predicted), 1, *counts]
+        true[gold] = 1
+    return [float(gold == predicted), 1, *said, *true]
 
 
 def _brier(item: tuple[int, Sequence[float]]) -> tuple[float]:
@@ -184,8 +184,8 @@ def _of_sums(score: Callable[[Float], Float]) -> Callable[[tuple[str, ...]], Kin
 _MCC_COLUMNS = (
     "hits",
     "n",
-    *(f"predicted_{label}" for label in range(CLASSES)),
-    *(f"true_{label}" for label in range(CLASSES)),
+    *(f"predicted_{label}" for label in (*range(CLASSES), "none")),
+    *(f"true_{label}" for label in (*range(CLASSES), "none")),
 )
 _BUILT_IN: Mapping[str, Aggregation] = {
     "mean": OfRows(("",), lambda item: (item,), lambda c: Mean(c[0])),
