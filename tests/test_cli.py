@@ -300,7 +300,9 @@ def test_ui_becomes_mlflow_on_the_store_of_the_runs(
 
 @pytest.mark.usefixtures("configs")
 def test_ls_shows_names_kinds_and_comments(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of the user's files too; what a base states is found, and bases are hidden."""
+    """Of the user's files too; what a base states is found, bases are hidden, and a comment of two
+    lines is whole.
+    """
     assert main(["ls", "tasks"]) == 0
 
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
@@ -308,6 +310,9 @@ def test_ls_shows_names_kinds_and_comments(capsys: pytest.CaptureFixture[str]) -
     assert "Questions." in lines["quiz"]
     assert lines["child"].split()[1] == "quiz"
     assert "_base" not in lines
+    assert lines["tcm"].endswith(
+        "a share of right letters and an overlap of terms have no common mean."
+    )
 
 
 def test_info_names_versions_and_folders(

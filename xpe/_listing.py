@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from itertools import dropwhile, takewhile
 from pathlib import Path
 
 from xpe._folders import config_folders, options
@@ -13,6 +14,8 @@ from xpe.registry import EVALUATORS
 
 SIMPLE = re.compile(r"^(kind|display_name):\s*(.*?)\s*(?:\s#.*)?$", re.MULTILINE)
 BASE = re.compile(r"\b(\w+)@_here_")
+ABOUT = re.compile(r"#\s*(?!@package)\S")
+"""A line of a comment that says something."""
 
 
 def ls(words: Sequence[str]) -> int:
@@ -78,9 +81,13 @@ def _row(group: str, name: str, file: Path) -> tuple[str, ...]:
     """Return name, kind, display name and the first comment of a config file."""
     text = file.read_text(encoding="utf-8")
     found = _stated(group, text)
-    comments = [line[1:].strip() for line in text.splitlines() if line.startswith("#")]
-    about = next((c for c in comments if c and not c.startswith("@package")), "")
-    return (name, found.get("kind", ""), found.get("display_name", ""), about)
+    return (name, found.get("kind", ""), found.get("display_name", ""), _about(text))
+
+
+def _about(text: str) -> str:
+    """Return the first comment, all its lines as one."""
+    lines = dropwhile(lambda line: not ABOUT.match(line), text.splitlines())
+    return " ".join(line[1:].strip() for line in takewhile(ABOUT.match, lines))
 
 
 def _stated(group: str, text: str) -> dict[str, str]:
@@ -98,11 +105,14 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     if not rows:
         return ["none"]
     used = [column for column in zip(*rows, strict=True) if any(column)]
-    widths = [max(map(_width, column)) for column in used]
-    return [
-        "  ".join(c + " " * (w - _width(c)) for c, w in zip(cells, widths, strict=True)).rstrip()
-        for cells in zip(*used, strict=True)
-    ]
+    padded = [_padded(column) for column in used]
+    return ["  ".join(cells).rstrip() for cells in zip(*padded, strict=True)]
+
+
+def _padded(column: Sequence[str]) -> list[str]:
+    widths = list(map(_width, column))
+    most = max(widths)
+    return [text + " " * (most - width) for text, width in zip(column, widths, strict=True)]
 
 
 def _width(text: str) -> int:

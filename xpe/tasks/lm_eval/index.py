@@ -20,8 +20,8 @@ Kind: TypeAlias = Literal["task", "group", "tag", "class"]
 
 _SCHEMA = "xpe.lm_eval_index/1"
 _IGNORED = {"__pycache__", ".ipynb_checkpoints"}
-_YAML = {".yaml", ".yml", ""}
-"""Endings of files that define tasks, or that those include."""
+_YAML = (".yaml", ".yml")
+"""Endings of files that define tasks; those that are only included may have none."""
 
 
 class Entry(NamedTuple):
@@ -120,7 +120,7 @@ def _files(folder: str) -> Iterator[tuple[str, int, int]]:
             if entry.is_dir():
                 if entry.name not in _IGNORED:
                     yield from _files(entry.path)
-            elif os.path.splitext(entry.name)[1] in _YAML:  # noqa: PTH122 - 14,000 times
+            elif entry.name.endswith(_YAML) or "." not in entry.name:
                 status = entry.stat()
                 yield entry.path, status.st_mtime_ns, status.st_size
 
