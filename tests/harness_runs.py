@@ -18,6 +18,11 @@ from xpe.stats.groups import group_estimates
 from xpe.types import Answer, Estimate, Exchange, Generate, LogLikelihood, Rolling, TaskResult
 
 TASKS = Path(__file__).parent / "parity" / "tasks"
+LIKELIHOODS = ("parity_all", "parity_mc_binary", "parity_mc_inputs", "parity_ll", "parity_rolling")
+TEXTS = ("parity_gen_filters", "parity_gen_letters", "parity_gen_targets", "parity_gen_repeats",
+         "parity_gen_corpus", "parity_gen_code", "parity_gen_own_metric")  # fmt: skip
+NAMES = (*LIKELIHOODS, *TEXTS)
+"""What the parity tests run; the group `parity_all` holds three tasks more."""
 ITERS = 1000
 PARTS = (
     "{right}",
@@ -46,7 +51,9 @@ def inside(folder: Path):
         os.chdir(before)
 
 
-def by_harness(names: Sequence[str], model: Path | None, **settings: Any) -> dict[str, Any]:
+def by_harness(
+    names: Sequence[str], model: Path | None, *, iters: int = ITERS, **settings: Any
+) -> dict[str, Any]:
     """Run tasks by lm-evaluation-harness with its hf backend, or with a player of parts."""
     from lm_eval import simple_evaluate
     from lm_eval.tasks import TaskManager
@@ -59,7 +66,7 @@ def by_harness(names: Sequence[str], model: Path | None, **settings: Any) -> dic
             batch_size=16,
             task_manager=TaskManager(include_path=str(TASKS), include_defaults=False),
             log_samples=True,
-            bootstrap_iters=ITERS,
+            bootstrap_iters=iters,
             **settings,
         )
     return found
@@ -180,6 +187,16 @@ def their_arguments(sample: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         else:
             found.append(tuple(arguments))
     return found
+
+
+def assert_same_requests(config: RunConfig, found: Mapping[str, Any], render: Any) -> None:
+    """Every document of every task is asked the same, byte for byte, stop strings included."""
+    for task in config.leaves:
+        samples = samples_by_doc(found, task.name)
+        assert sorted(samples) == [sample.doc_id for sample in task.samples()]
+        for sample in task.samples():
+            asked = arguments_of(task, sample, render)
+            assert asked == their_arguments(samples[sample.doc_id]), task.name
 
 
 def harness_rows(estimates: Mapping[str, Estimate]) -> dict[str, float | str]:

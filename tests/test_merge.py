@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from harness_runs import TASKS, inside
+from harness_runs import NAMES, TASKS, inside
 from pydantic.dataclasses import dataclass
 from toy_run import Toy
 
@@ -27,17 +27,6 @@ from xpe.types import Asked, Generate, Generated, Reply
 OF_A_RUN = ("started", "duration_s", "environment", "git_hash", "shards")
 """What tells one run from another that is equal."""
 SAID = ("A", "B", "12", "答案是 C", "Paris", "#### 7", "")
-NAMES = (
-    "parity_all",
-    "parity_mc_binary",
-    "parity_mc_inputs",
-    "parity_gen_filters",
-    "parity_gen_letters",
-    "parity_gen_repeats",
-    "parity_gen_corpus",
-    "parity_ll",
-    "parity_rolling",
-)
 HARNESS = (
     "task=lm_eval",
     f"task.lm_eval.names=[{','.join(NAMES)}]",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -89,17 +90,23 @@ def test_groups_are_read(index: Index) -> None:
 
 
 def test_listing_is_quick(index: Index) -> None:
-    """`xpe ls tasks` over the library takes at most a second of CPU once the index is kept."""
+    """`xpe ls tasks` over the library takes at most a second once the index is kept.
+
+    A second of CPU everywhere, and of the clock where a core is free for it.
+    """
     code = "import sys; from xpe.cli import main; sys.exit(main(['ls', 'tasks']))"
-    best = 99.0
-    for _ in range(3):
-        before = time.process_time(), _children()
+    used, waited = [], []
+    for _ in range(5):
+        begun = time.perf_counter(), _children()
         found = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path.cwd()
         )
-        best = min(best, _children() - before[1])
+        waited.append(time.perf_counter() - begun[0])
+        used.append(_children() - begun[1])
     assert found.stdout.count("\n") > len(index.names)
-    assert best <= 1.0
+    assert min(used) <= 1.0
+    crowded = os.getloadavg()[0] > (os.cpu_count() or 1)
+    assert min(waited) <= 1.0 or crowded
 
 
 def _children() -> float:

@@ -52,12 +52,12 @@ target_delimiter: ""
 
 @pytest.fixture(scope="module")
 def task(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with 60 questions of five options, 10 more as examples, and both YAMLs."""
+    """A folder with 60 questions of five options, 10 short ones as examples, and both YAMLs."""
     folder = tmp_path_factory.mktemp("spot")
     with (shared_data / "data/tcm_choice/TCM-ED-A.jsonl").open(encoding="utf-8") as lines:
         five = [line for line in lines if len(json.loads(line)["options"]) == len(LETTERS)]
     (folder / "test.jsonl").write_text("".join(five[:60]), "utf-8")
-    (folder / "dev.jsonl").write_text("".join(five[60:70]), "utf-8")
+    (folder / "dev.jsonl").write_text("".join(sorted(five[60:], key=len)[:10]), "utf-8")
     paths = {"test": folder / "test.jsonl", "dev": folder / "dev.jsonl", "prompt": PROMPT}
     (folder / "task").mkdir()
     (folder / "task" / "tcm_spot.yaml").write_text(OURS.format(**paths), "utf-8")
@@ -66,17 +66,23 @@ def task(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def by_harness(folder: Path, shots: int) -> tuple[dict[str, Any], list[list[float]]]:
+@pytest.fixture(scope="module")
+def harness_model() -> Any:
+    """The harness's model, loaded once for both counts of examples."""
+    from lm_eval.models.huggingface import HFLM
+
+    return HFLM(str(converted(gguf())), dtype="float32", device="cpu", batch_size=8)
+
+
+def by_harness(folder: Path, shots: int, model: Any) -> tuple[dict[str, Any], list[list[float]]]:
     """Run lm-evaluation-harness; return its metrics and the log likelihoods a question."""
     from lm_eval import simple_evaluate
     from lm_eval.tasks import TaskManager
 
     found = simple_evaluate(
-        model="hf",
-        model_args={"pretrained": str(converted(gguf())), "dtype": "float32", "device": "cpu"},
+        model=model,
         tasks=["tcm_spot"],
         num_fewshot=shots,
-        batch_size=8,
         task_manager=TaskManager(include_path=str(folder / "harness"), include_defaults=False),
         log_samples=True,
         bootstrap_iters=0,
@@ -97,11 +103,11 @@ def by_xpe(folder: Path, shots: int) -> tuple[dict[str, float], list[Sequence[fl
 
 @pytest.mark.parametrize("shots", [0, 3])
 def test_same_accuracy_and_log_likelihoods(
-    task: Path, shots: int, monkeypatch: pytest.MonkeyPatch
+    task: Path, harness_model: Any, shots: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Accuracies are equal, and all 300 log likelihoods within 1e-3 nat."""
     monkeypatch.setenv("XPE_CONFIG_PATH", str(task))
-    theirs, their_scores = by_harness(task, shots)
+    theirs, their_scores = by_harness(task, shots, harness_model)
     ours, our_scores = by_xpe(task, shots)
 
     assert len(our_scores) == 60
