@@ -197,3 +197,15 @@ def test_rescoring_refuses_an_edited_run(
     assert said in err
     assert file in err
     assert not (here / "out" / "rescored.json").exists()
+
+
+def test_predictions_that_were_cut_can_be_completed(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that stopped at a missing prediction takes the whole file, without fresh=true."""
+    write(here / "said.jsonl", SAID[:1])
+    assert run() == 2
+    assert "nothing is recorded for id 1" in capsys.readouterr().err
+    write(here / "said.jsonl", SAID)
+    assert run() == 0
+    assert values(here) == [1.0]

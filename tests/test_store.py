@@ -151,9 +151,21 @@ def test_expect_refuses_other_data(tmp_path: Path) -> None:
     """A run goes on only with the data that it was begun with."""
     with Store(tmp_path / "s.sqlite") as store:
         store.expect("data", {"toy": "abc"})
+        list(StoredModel(StreamingModel(), store).reply([ask(0)]))
         store.expect("data", {"toy": "abc"})
         with pytest.raises(StoreError, match=r"toy: 'abc' \(now 'xyz'\).*fresh=true"):
             store.expect("data", {"toy": "xyz"})
+
+
+def test_expect_takes_other_data_while_there_is_no_reply(tmp_path: Path) -> None:
+    """What failed before the first reply can be mended; no answer to the old data stays."""
+    with Store(tmp_path / "s.sqlite") as store:
+        store.expect("data", {"toy": "abc"})
+        store.keep_answer("toy", 7, {"doc_id": 7})
+        store.expect("data", {"toy": "xyz"})
+
+        assert store["data"] == {"toy": "xyz"}
+        assert list(store.answers("toy")) == []
 
 
 def test_answers_come_in_document_order(tmp_path: Path) -> None:

@@ -96,6 +96,9 @@ class Store:
     def expect(self, key: str, value: Any) -> None:
         """Note a fact of the run, or check that it is still what it was.
 
+        Without a reply (nothing was asked yet, or all is recorded elsewhere) the fact may change;
+        answers that were made under the other one are dropped.
+
         Raises
         ------
         StoreError
@@ -103,12 +106,15 @@ class Store:
         """
         value = json.loads(canonical(value))
         before = self[key]
-        if before is not None and before != value:
+        if before is not None and before != value and self.has_replies:
             raise StoreError(
                 f"{self.path}: this run was begun with {key} {_differing(before, value)}. "
                 "Bring back what it was begun with, or start over with fresh=true"
             )
-        if before is None:
+        if before is not None and before != value:
+            with self._db:
+                self._db.execute("DELETE FROM answers")
+        if before != value:
             self[key] = value
 
 
