@@ -46,7 +46,7 @@ from xpe.types import Asked, LogLikelihood, Origin, Scored
 
 LENGTH, TOKENS = 4096, 32
 TINY, ROUNDS = 2, 1
-SIZES = {"letters": 12, "names": 6, "hf letters": 20, "hf names": 6, "texts": 500, "parity": 100}
+SIZES = {"letters": 7, "names": 5, "hf letters": 24, "hf names": 5, "texts": 500, "parity": 100}
 """Requests of each row with `--full`: lm-eval takes 1.5 s a choice with vLLM."""
 WANTED = {
     "letters": "at least 8", "names": "at least 3.5", "hf letters": "at least 3.5",
