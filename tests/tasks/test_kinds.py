@@ -194,6 +194,7 @@ def test_sampling_without_a_temperature_is_at_one() -> None:
         {"top_p": 0},
         {"until": [""]},
         {"until": [3]},
+        {"until": 3},
         {"max_gen_toks": 8, "max_tokens": 9},
     ],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -111,8 +111,8 @@ def generate_settings(kwargs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _stops(until: Any) -> tuple[str, ...]:
-    stops = [until] if isinstance(until, str) else list(until or ())
-    if not all(isinstance(stop, str) and stop for stop in stops):
+    stops = [until] if isinstance(until, str) else until or ()
+    if not isinstance(stops, Sequence) or not all(isinstance(stop, str) and stop for stop in stops):
         raise ConfigError(
             f"generation_kwargs.until: expected texts that are not empty, got {until!r}"
         )
