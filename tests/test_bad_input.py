@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sys
 from pathlib import Path
@@ -60,13 +61,14 @@ def test_good_input_validates(here: Path) -> None:
         (lines(GOOD, GOOD | {"gold": 2}), ["mine.jsonl", "line 2", "2"]),
         (lines(GOOD, GOOD | {"gold": -1}), ["mine.jsonl", "line 2", "-1"]),
         (lines(GOOD, GOOD | {"options": ["甲", "甲"]}), ["mine.jsonl", "line 2"]),
+        (lines(GOOD, GOOD | {"options": ["甲", None]}), ["mine.jsonl", "line 2", "empty choice"]),
         (lines(GOOD, {"options": ["a", "b"], "gold": 0}), ["mine.jsonl", "question"]),
         ("", ["mine.jsonl"]),
         ("\n\n", ["mine.jsonl"]),
     ],
     ids=[
         "broken line", "not an object", "index too large", "negative index", "equal choices",
-        "missing field", "empty file", "blank lines",
+        "null as a choice", "missing field", "empty file", "blank lines",
     ],
 )  # fmt: skip
 def test_bad_records_are_named(
@@ -196,3 +198,41 @@ def test_options_stand_anywhere(here: Path, capsys: pytest.CaptureFixture[str]) 
     err = refused("-m", "limit=0", capsys=capsys)
 
     assert "limit: expected a count" in err
+
+
+@pytest.mark.parametrize("name", ["mine.jsonl", "mine.jsonl.gz"])
+def test_compressed_data(here: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever its ending says, the message says to unpack it."""
+    (here / name).write_bytes(gzip.compress(lines(GOOD).encode()))
+    err = refused(f"task.mine.data.path={name}", capsys=capsys)
+
+    assert name in err
+    assert "unpack" in err
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("samples={mine:0}", "samples.mine: expected a list of document ids, got 0"),
+        ("num_fewshot=7", "use num_fewshot=0, or a larger"),
+        ('task.mine.doc_to_text="{{ gold.x.y }}"', "line 1: the template '{{ gold.x.y }}' fails"),
+        ("task.mine.data.path=/", "cannot load the data set '/'"),
+    ],
+)
+def test_settings_that_fit_no_document(
+    here: Path, word: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Wrong in the light of the data only."""
+    assert said in refused(word, capsys=capsys)
+
+
+def test_a_folder_of_unlike_files_says_why(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The cause stands behind the library's `An error occurred while generating the dataset`."""
+    folder = here / "both"
+    folder.mkdir()
+    (folder / "a.jsonl").write_text('{"question": "x"}\n', "utf-8")
+    (folder / "b.jsonl").write_text('{"other": {"deep": [1]}}\n', "utf-8")
+    err = refused("task.mine.data.path=both", capsys=capsys)
+
+    assert "cannot load the data set 'both'" in err
+    assert "other" in err

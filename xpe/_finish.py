@@ -146,6 +146,11 @@ def checked_samples(samples: Any, tasks: Iterable[str]) -> Mapping[str, Any]:
     for name in samples:
         if name not in names:
             raise unknown("task in samples", str(name), names)
+        if not isinstance(samples[name], (list, tuple)):
+            raise SettingTypeError(
+                f"samples.{name}: expected a list of document ids, got {samples[name]!r}; "
+                f"write 'samples={{{name}:[0,5,7]}}'"
+            )
     return samples
 
 

@@ -7,6 +7,8 @@ from typing import NoReturn
 
 from xpe.errors import ConfigError, DataError
 
+_GZIP = b"\x1f\x8b"
+
 
 def decode(content: bytes, encoding: str, label: str) -> str:
     """Decode a whole file; a byte-order mark of UTF-8 is dropped.
@@ -27,6 +29,8 @@ def decode(content: bytes, encoding: str, label: str) -> str:
     try:
         return content.decode("utf-8-sig" if name == "utf-8" else name)
     except UnicodeDecodeError as error:
+        if content.startswith(_GZIP):
+            raise DataError(f"{label} is compressed with gzip; unpack it (gunzip)") from error
         line = content.count(b"\n", 0, error.start) + 1
         raise DataError(
             f"{label}, line {line}: byte {error.start} (0x{content[error.start]:02x}) is not "

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from xpe.data.code import Function
@@ -18,6 +19,9 @@ _PREFERRED = ("test", "validation")
 _BUILDERS = {"jsonl": "json", "json": "json", "csv": "csv", "tsv": "csv", "parquet": "parquet",
              "arrow": "arrow", "txt": "text"}  # fmt: skip
 """Builders of `datasets` by the ending of a file."""
+
+_FAULTS = (OSError, ValueError, RuntimeError, LookupError, TypeError)
+"""What `load_dataset` raises for data that it cannot read, besides exceptions of its own."""
 
 
 def is_saved(folder: Path) -> bool:
@@ -56,8 +60,10 @@ def read(
 
     try:
         found = datasets.load_dataset(path, name, revision=revision, **kwargs)
-    except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
+    except (*_FAULTS, datasets.exceptions.DatasetsError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if error.__cause__ is not None:
+            reason += f" ({shorten(str(error.__cause__), 300)})"
         raise DataFileError(
             f"cannot load the data set {path!r} (name {name!r}): {reason}. "
             f"To use a local copy: 'data.remap={{{path}: FILE_OR_FOLDER}}'"

@@ -144,7 +144,7 @@ class Source:
         if format not in READERS:
             raise DataError(
                 f"{label}: cannot tell the format from the ending; say `format:` "
-                f"({', '.join(READERS)})"
+                f"({', '.join(READERS)}), and unpack what is compressed"
             )
         file = File(content, label, self.encoding, self.delimiter, self.columns, self.split)
         rows, unit, numbers = READERS[format](file)

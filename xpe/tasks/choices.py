@@ -54,19 +54,20 @@ def harness_gold(target: Any, choices: Sequence[str]) -> int:
     return int(target) if target < len(choices) else NO_GOLD
 
 
-def check_choices(choices: Sequence[str], place: str) -> None:
+def check_choices(choices: Sequence[Any], place: str) -> None:
     """Refuse choices that cannot be told apart.
 
     Raises
     ------
     DataError
-        If there are fewer than two, an empty one, or one given twice.
+        If there are fewer than two, an empty one (null too), or one given twice.
     """
-    if len(choices) < 2:
-        raise DataError(f"{place}: {len(choices)} choices {list(choices)}; expected at least 2")
-    if not all(choices):
+    texts = ["" if choice is None else str(choice) for choice in choices]
+    if len(texts) < 2:
+        raise DataError(f"{place}: {len(texts)} choices {list(choices)}; expected at least 2")
+    if not all(texts):
         raise DataError(f"{place}: an empty choice in {list(choices)}")
-    if len(set(choices)) < len(choices):
+    if len(set(texts)) < len(texts):
         raise DataError(f"{place}: a choice is given twice in {list(choices)}")
 
 

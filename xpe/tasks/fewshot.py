@@ -157,5 +157,6 @@ def too_few(n: int, found: int, pool: Documents, place: str) -> DataError:
     """Build the error for a pool that is too small."""
     return DataError(
         f"num_fewshot={n}, but {pool.label} has {found} examples for {place} (the document "
-        f"itself is never one); use num_fewshot={found} or fewer, or a larger pool"
+        f"itself is never one); use num_fewshot={found}{' or fewer' if found else ''}, or a larger "
+        "pool"
     )

@@ -38,13 +38,14 @@ class MultipleChoice(TextTask):
         DataError
             If choices are empty or doubled, or the gold is none of them.
         """
-        choices = self.texts.choices(record)
+        written = self.texts.stated_choices(record)
+        choices = tuple(map(str, written))
         stated = self.texts.question(record) if self.multiple_inputs else self.texts.target(record)
         several = list(stated) if isinstance(stated, (list, tuple)) else [stated]
         if self.compat == "lm_eval":
             golds = [harness_gold(gold, choices) for gold in several]
         else:
-            check_choices(choices, record.place)
+            check_choices(written, record.place)
             golds = [gold_index(gold, choices, record.place) for gold in several]
         if not golds:
             raise DataError(f"{record.place}: doc_to_target gives an empty list, expected a gold")

@@ -77,7 +77,11 @@ def render(text: str, record: Record) -> str:
     except jinja2.UndefinedError as error:
         wanted = meta.find_undeclared_variables(_JINJA.parse(text))
         names = wanted - record.doc.keys() - _JINJA.globals.keys()
-        raise _missing(text, min(names, default=str(error)), record) from error
+        if not names:
+            raise MissingFieldError(
+                f"{record.place}: the template {text!r} fails: {error}"
+            ) from error
+        raise _missing(text, min(names), record) from error
     except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise DataError(f"{record.place}: the template {text!r} fails: {error}") from error
 

@@ -36,7 +36,11 @@ class Texts:
         return template.literal(found) if rendered else found
 
     def choices(self, record: Record) -> tuple[str, ...]:
-        """Return the choices; none without `doc_to_choice`.
+        """Return the choices as text; errors as `stated_choices`."""
+        return tuple(str(choice) for choice in self.stated_choices(record))
+
+    def stated_choices(self, record: Record) -> tuple[Any, ...]:
+        """Return the choices as the document has them; none without `doc_to_choice`.
 
         Raises
         ------
@@ -54,7 +58,7 @@ class Texts:
                 f"{record.place}: doc_to_choice {self.doc_to_choice!r} gives {found!r}, "
                 "expected a list of choices"
             )
-        return tuple(str(choice) for choice in found)
+        return tuple(found)
 
     def prefix(self, record: Record) -> str:
         """Return the beginning of the answer that the model continues."""
