@@ -162,12 +162,16 @@ def group_cells(
                     yield replace(made, missing=missing)
 
 
+def _no_mean(aggregate: Aggregate) -> str | None:
+    return None if aggregate.aggregation == "mean" else "a function aggregates its tasks"
+
+
 def _group_cell(
     name: str, parts: Sequence[Compared], aggregate: Aggregate, options: Options
 ) -> Cell | None:
     cells = [part.cell for part in parts]
     by_size = aggregate.weight_by_size
-    if why := _refusal(parts, by_size=by_size):
+    if why := _no_mean(aggregate) or _refusal(parts, by_size=by_size):
         _log.warning("group %s: %s is not compared: %s", name, cells[0].metric, why)
         return None
     if not by_size or all(isinstance(part.metric.kind, Mean) for part in parts):

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from players import Exact, sample
 
+from xpe.cli import main
 from xpe.config import compose, dump, finish
 from xpe.errors import ConfigError, DataFileError, UnknownNameError, XpeError
+from xpe.stats.estimate import estimate_all
+from xpe.stats.groups import group_estimates
+from xpe.stats.settings import Stats
+from xpe.tables import Ledger
 from xpe.tasks.lm_eval.index import index_of
 from xpe.tasks.lm_eval.reading import known_contents, merged, outline
+from xpe.types import Answer, Mean, Metric, TaskResult
 
 BASE = """\
 dataset_path: json
@@ -184,6 +192,56 @@ def test_group(folder: Path) -> None:
     assert [task.num_fewshot for task in config.leaves] == [0, 1]
 
 
+GAP = """\
+def gap(values, sizes, weight_by_size):
+    assert sizes == [5, 5] and not weight_by_size
+    return values[0] - values[1]
+
+
+def broken(values, sizes, weight_by_size):
+    return 1 / 0
+"""
+
+
+def test_function_that_aggregates(folder: Path) -> None:
+    """A function of a group gets values and sizes of its tasks; the harness ignores it."""
+    text = (
+        (folder / "both.yaml").read_text().replace("{metric: acc", "{metric: acc, aggregation: !")
+    )
+    (folder / "both.yaml").write_text(text.replace("!", "!function gaps.gap"))
+    (folder / "gaps.py").write_text(GAP, "utf-8")
+    ones, halves = scored("one", [1.0] * 5), scored("two", [1.0, 0.0, 1.0, 0.0, 1.0])
+    with pytest.raises(ConfigError, match=r"gap of .*trust_task_code=true"):
+        composed(folder, "both")
+    found = {}
+    for compat in ("null", "lm_eval"):
+        config = composed(folder, "both", f"compat={compat}", "trust_task_code=true")
+        assert finish(json.loads(json.dumps(dump(config)))).fingerprint == config.fingerprint
+        tasks, rows = {"one": ones[0], "two": halves[0]}, {"one": ones[1], "two": halves[1]}
+        made = group_estimates(config.groups, tasks, rows, config.stats, compat=config.compat)
+        found[compat] = made["both"]["acc"]
+    assert found["null"].value == pytest.approx(1 - 3 / 5)
+    assert (found["null"].stderr, found["null"].why) == (
+        None,
+        "a function of the tasks gives no error",
+    )
+    assert found["lm_eval"].value == pytest.approx((1 + 3 / 5) / 2)
+    file = folder / "both.yaml"
+    file.write_text(file.read_text().replace("gaps.gap", "gaps.broken"))
+    config = composed(folder, "both", "trust_task_code=true")
+    failed = group_estimates(config.groups, tasks, rows, config.stats)["both"]["acc"]
+    assert (failed.value, "ZeroDivisionError" in str(failed.why)) == (None, True)
+
+
+def scored(name: str, values: list[float]) -> tuple[TaskResult, Any]:
+    """A task with these accuracies, and its rows."""
+    ledger = Ledger(Exact(metrics=(Metric("acc", Mean("acc")),)))
+    for doc_id, value in enumerate(values):
+        ledger.add(Answer(sample(doc_id, name), ()), {"acc": value})
+    rows = ledger.metrics()
+    return TaskResult(name, estimate_all(rows, Stats()), len(values), len(values)), rows
+
+
 def test_nested_groups(folder: Path) -> None:
     """Groups in place are named after the outer one; settings of a group reach its tasks."""
     with pytest.raises(UnknownNameError, match="include_nothing"):
@@ -220,6 +278,26 @@ def test_unknown_keys(folder: Path) -> None:
     (folder / "two.yaml").write_text("include: _base\ntask: two\nfewshot_config: {smpler: x}\n")
     with pytest.raises(UnknownNameError, match="'sampler'"):
         composed(folder, "two")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("class: !function code.asked\nrecipe: card=x", "class: a Python class"),
+        ("use_prompt: promptsource:x", "use_prompt: .* write doc_to_text"),
+        ("fewshot_config: {sampler: !function code.asked}", "sampler of a task's own"),
+        ("output_type: multiple_chioce", "'multiple_choice'"),
+        ("metric_list: [{metric: acurracy}]", "metric 'acurracy'"),
+        ("filter_list: [{name: a, filter: [{function: rgex}]}]", "'regex'"),
+    ],
+)
+def test_refused(folder: Path, text: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What xpe does not run is refused before data is read (exit code 2), with file and reason."""
+    (folder / "two.yaml").write_text(f"include: _base\ntask: two\n{text}\n")
+    words = ("task=lm_eval", "task.lm_eval.names=[two]", "task.lm_eval.include_defaults=false")
+    code = main(["validate", *words, f"task.lm_eval.include_path={folder}", "trust_task_code=true"])
+    assert code == 2
+    assert re.search(message, capsys.readouterr().err)
 
 
 def test_no_split(folder: Path) -> None:

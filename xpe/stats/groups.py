@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from pydantic import dataclasses as pydantic
 
+from xpe.data.code import Function
 from xpe.errors import ConfigError, unknown
 from xpe.registry import STRICT
 from xpe.stats import intervals
@@ -37,12 +38,15 @@ Rows: TypeAlias = Mapping[str, Mapping[str, tuple[Metric, Table]]]
 
 @pydantic.dataclass(frozen=True, config=STRICT)
 class Aggregate:
-    """One metric of a group. Without `filter_list`: every filter that a task has it under."""
+    """One metric of a group. Without `filter_list`: every filter that a task has it under.
+
+    A function in place of `mean` gets the values of the tasks, their sizes and `weight_by_size`.
+    """
 
     metric: str
     filter_list: str | tuple[str, ...] | None = None
     weight_by_size: bool = True
-    aggregation: Literal["mean"] = "mean"
+    aggregation: Literal["mean"] | Function = "mean"
 
 
 class Group(Protocol):
@@ -112,6 +116,8 @@ def group_estimates(
         row = (rows_G.micro if by_size else rows_G.macro).at(place)
         if compat is not None:
             made = _harness(part, row.value, float(rows_G.pooled_stderr_G[place]))
+        elif part.aggregate.aggregation != "mean":
+            made = _of_function(part, part.aggregate.aggregation)
         elif _is_mean(part.leaves) or not by_size:
             made = _mean_of(part, row, settings)
         else:
@@ -198,6 +204,20 @@ def _harness(part: Part, value: float, pooled_stderr: float) -> Estimate:
     """Weigh by all samples of a task and pool the variance within tasks, weighted or not."""
     stderr = defined(pooled_stderr)
     return _bare(value, stderr, None, None, None if stderr is not None else _why(part.leaves))
+
+
+def _of_function(part: Part, aggregation: Function) -> Estimate:
+    """Call a function of the task; it tells no error, and its own fault costs no other number."""
+    if part.missing:
+        return _bare(None, None, None, None, f"no value in {', '.join(part.missing)}")
+    values = [leaf.estimate.value for leaf in part.leaves]
+    sizes = [leaf.estimate.n for leaf in part.leaves]
+    try:
+        value = float(aggregation(values, sizes, part.aggregate.weight_by_size))
+    except Exception as error:  # noqa: BLE001
+        why = f"{aggregation.place} fails: {type(error).__name__}: {error}"
+        return _bare(None, None, None, None, why)
+    return _bare(defined(value), None, None, None, "a function of the tasks gives no error")
 
 
 def _mean_of(part: Part, row: MeanRow, settings: Stats) -> Estimate:

@@ -108,7 +108,8 @@ class Resolver:
         members = stated if isinstance(stated, list) else [stated]
         made = [one for item in members for one in self._member(item, name, below, file)]
         try:
-            group = group_settings(name, settings, list(dict.fromkeys(made)))
+            members_made = list(dict.fromkeys(made))
+            group = group_settings(name, settings, members_made, self.compat, self.note)
         except ConfigError as error:
             raise type(error)(f"{file}: {error}") from error
         return self._put(name, group, file)

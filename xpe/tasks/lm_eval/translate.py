@@ -58,8 +58,8 @@ def task_settings(
     ConfigError
         If a key is unknown (names the nearest) or a value is impossible.
     """
-    _check_keys(stated, TASK_KEYS, "")
     _refuse(stated)
+    _check_keys(stated, TASK_KEYS, "")
     output_type = stated.get("output_type") or "generate_until"
     if output_type not in KINDS:
         raise _unknown_key("output_type:", output_type, KINDS)
@@ -89,8 +89,14 @@ def task_settings(
     return made
 
 
-def group_settings(name: str, stated: Mapping[str, Any], members: Sequence[str]) -> Plain:
-    """Return the settings of a group; errors as `task_settings`."""
+def group_settings(
+    name: str,
+    stated: Mapping[str, Any],
+    members: Sequence[str],
+    compat: str | None,
+    note: Callable[[str], None],
+) -> Plain:
+    """Return the settings of a group; the rest as `task_settings`."""
     aggregates = stated.get("aggregate_metric_list") or []
     aggregates = [aggregates] if isinstance(aggregates, Mapping) else aggregates
     metadata = stated.get("metadata") or {}
@@ -98,7 +104,7 @@ def group_settings(name: str, stated: Mapping[str, Any], members: Sequence[str])
         "kind": "group",
         "display_name": stated.get("group_alias"),
         "tasks": list(members),
-        "aggregate_metric_list": [_aggregate(name, dict(one)) for one in aggregates],
+        "aggregate_metric_list": [_aggregate(name, dict(one), compat, note) for one in aggregates],
         "version": str(metadata.get("version", "N/A")),
         "metadata": dict(metadata),
     }
@@ -221,13 +227,15 @@ def _metric_names(stated: Mapping[str, Any]) -> list[str]:
     return [str(entry.get("metric")) for entry in stated.get("metric_list") or []]
 
 
-def _aggregate(group: str, entry: Plain) -> Plain:
+def _aggregate(group: str, entry: Plain, compat: str | None, note: Callable[[str], None]) -> Plain:
+    where = f"aggregate_metric_list of {group}"
     _check_keys(entry, _AGGREGATE_KEYS, "aggregate_metric_list.")
-    if entry.get("aggregation", "mean") != "mean":
-        raise ConfigError(
-            f"aggregate_metric_list of {group}: aggregation must be mean, got "
-            f"{entry['aggregation']!r} (the harness ignores functions there)"
-        )
+    aggregation = entry.get("aggregation", "mean")
+    if is_named(aggregation) and compat is not None:
+        note(f"{where}: {aggregation['function']} is ignored, as by the harness; the mean counts")
+        return {**entry, "aggregation": "mean"}
+    if aggregation != "mean" and not is_named(aggregation):
+        raise ConfigError(f"{where}: aggregation must be mean or a !function, got {aggregation!r}")
     return entry
 
 
@@ -236,7 +244,10 @@ def _aggregate(group: str, entry: Plain) -> Plain:
 
 def _refuse(stated: Mapping[str, Any]) -> None:
     if "class" in stated:
-        raise ConfigError("class: a task that is a Python class of the harness cannot run in xpe")
+        raise ConfigError(
+            "class: a Python class of the harness builds its own requests and scores, which xpe "
+            "cannot run; write what it does as YAML, with !function where needed"
+        )
     if stated.get("use_prompt") is not None:
         raise ConfigError(
             "use_prompt: prompts of promptsource are not supported, write doc_to_text"
