@@ -163,7 +163,7 @@ def cause_in(output: BinaryIO) -> str:
 
 
 def _translated(error: Exception, output: BinaryIO) -> XpeError:
-    said = f"{type(error).__name__}: {error}"
+    said = f"{type(error).__name__}: {_reason(error)}"
     if "Engine core" in said:
         said = cause_in(output) or said
     if "KV cache" in said or "memory" in said.lower():
@@ -175,6 +175,14 @@ def _translated(error: Exception, output: BinaryIO) -> XpeError:
     if isinstance(error, (ValueError, TypeError)) or said.startswith(("ValueError", "TypeError")):
         return ConfigError(f"model=vllm: the engine refuses its settings: {said}")
     return EngineError(f"model=vllm: the engine does not start: {said}")
+
+
+def _reason(error: Exception) -> str:
+    """Return what an error says in one line; pydantic's say more than what is wrong."""
+    errors = getattr(error, "errors", None)
+    if not callable(errors):
+        return " ".join(str(error).split())
+    return "; ".join(found["msg"] for found in errors())
 
 
 @contextmanager
