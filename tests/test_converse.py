@@ -10,7 +10,7 @@ from players import BatchedModel, Silent, StreamingModel, ToyTask
 from xpe.converse import converse
 from xpe.errors import EngineError, UnknownNameError
 from xpe.store import waves
-from xpe.types import Answer, Asked, Exchange, Generate, Model, Reply, Sample
+from xpe.types import Answer, Asked, Exchange, Failure, Generate, Model, Reply, Sample, Scored
 
 
 def talk(task: ToyTask, models: dict[str, Model]) -> list[Answer]:
@@ -132,3 +132,19 @@ def test_model_that_stops_early_is_an_error() -> None:
 
     with pytest.raises(EngineError, match="left without a reply"):
         talk(ToyTask(n=3), {"model": Quitter()})
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("-inf")])
+def test_log_likelihoods_that_are_no_numbers_are_failures(value: float) -> None:
+    """Weights that overflow answer nothing: such a sample failed, it is not wrong."""
+
+    class Overflown(StreamingModel):
+        def answer(self, asked: Asked) -> Reply:
+            return Scored((-1.0, value), (False, False), (1, 1))
+
+    (answer,) = talk(ToyTask(n=1), {"model": Overflown()})
+
+    (failure,) = (exchange.reply for exchange in answer.exchanges)
+    assert isinstance(failure, Failure)
+    assert failure.kind == "not_finite"
+    assert str(value) in failure.message

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from xpe.errors import EngineError, unknown
 from xpe.seeds import derive
-from xpe.types import Answer, Asked, Dialogue, Generate, Model, Origin, Reply, Request, Sample
+from xpe.types import (
+    Answer,
+    Asked,
+    Dialogue,
+    Failure,
+    Generate,
+    Model,
+    Origin,
+    Reply,
+    Request,
+    Sample,
+    Scored,
+)
 
 Talk = tuple[Sample, Dialogue]
 
@@ -54,12 +67,23 @@ def converse(
                 del streams[name]
                 continue
             if got is not None:
-                replied(*got)
-                desk.deliver(*got)
+                asked, reply = got[0], _finite(got[1])
+                replied(asked, reply)
+                desk.deliver(asked, reply)
             yield from desk.finished()
     yield from desk.finished()
     if desk.open:
         raise EngineError(f"{desk.open} dialogues were left without a reply by their model")
+
+
+def _finite(reply: Reply) -> Reply:
+    """Turn log likelihoods that are no numbers into a failure.
+
+    Weights that overflow in half precision give NaN: scored, it would count as a wrong choice.
+    """
+    if isinstance(reply, Scored) and not all(map(math.isfinite, reply.log_likelihoods)):
+        return Failure("not_finite", f"log likelihoods {list(reply.log_likelihoods)}")
+    return reply
 
 
 @dataclass
