@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -232,6 +233,31 @@ def test_damaged_file_is_set_aside(tmp_path: Path, caplog: pytest.LogCaptureFixt
         assert store.replies(["k"]) == [Generated("x")]
     assert path.with_suffix(".damaged").exists()
     assert "was damaged" in caplog.text
+
+
+def test_tables_of_another_version_are_set_aside(tmp_path: Path) -> None:
+    """A sound database with other columns is no checkpoint of this version."""
+    path = tmp_path / "s.sqlite"
+    with sqlite3.connect(path) as old:
+        old.execute("CREATE TABLE replies (id INTEGER, model TEXT, content TEXT)")
+        old.execute("INSERT INTO replies VALUES (1, 'm', 'x')")
+    old.close()
+    with Store(path) as store:
+        assert store.replies(["k"]) == [None]
+    assert path.with_suffix(".damaged").exists()
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"type": "spoken"}', '{"type": "generated"}'])
+def test_a_stored_reply_that_cannot_be_read_is_named(tmp_path: Path, text: str) -> None:
+    """One that was edited, or written by another version, is no answer of the model."""
+    path = tmp_path / "s.sqlite"
+    with Store(path) as store:
+        store.keep([("k", Generated("x"))])
+    with sqlite3.connect(path) as edited:
+        edited.execute("UPDATE replies SET reply = ?", (text,))
+    edited.close()
+    with Store(path) as store, pytest.raises(StoreError, match=r"s\.sqlite: .*fresh=true"):
+        store.replies(["k"])
 
 
 texts = st.text(max_size=30)

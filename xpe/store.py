@@ -58,8 +58,18 @@ class Store:
         found: list[Reply | None] = []
         for key in keys:
             row = self._db.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
-            found.append(None if row is None else from_json(json.loads(row[0]), str(self.path)))
+            found.append(None if row is None else self._read(row[0]))
         return found
+
+    def _read(self, text: str) -> Reply:
+        try:
+            reply: Reply = from_json(json.loads(text), str(self.path))
+        except (ValueError, TypeError, AttributeError) as error:
+            raise StoreError(
+                f"{self.path}: a stored reply cannot be read ({error}): {text!r:.80}; it is of "
+                "another version, or was edited. Start over with fresh=true"
+            ) from error
+        return reply
 
     @property
     def has_replies(self) -> bool:
@@ -244,6 +254,9 @@ def _prepare(db: sqlite3.Connection) -> None:
     db.execute("PRAGMA journal_mode=WAL")
     db.execute("PRAGMA synchronous=NORMAL")
     db.executescript(_TABLES)
+    # A table of another version lacks some column, and is then taken for damaged.
+    for columns in ("key, value FROM meta", "key, reply FROM replies", "line FROM answers"):
+        db.execute(f"SELECT {columns} LIMIT 0")
 
 
 def _rescue(path: Path) -> sqlite3.Connection:
