@@ -180,7 +180,7 @@ def test_config_files_that_cannot_be_read_are_named(
     assert all(part in err for part in said), err
 
 
-@pytest.mark.parametrize("words", [["seed=3"], ["model=1.5"], ["-m", "seed=1,2"]])
+@pytest.mark.parametrize("words", [["seed=3"], ["model=null"], ["-m", "seed=1,2"]])
 def test_a_value_where_a_name_belongs(
     here: Path, words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

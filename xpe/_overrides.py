@@ -108,10 +108,10 @@ def _choices(value: Any, group: str) -> Iterator[str]:
     elif isinstance(value, (ChoiceSweep, list)):
         for item in value.list if isinstance(value, ChoiceSweep) else value:
             yield from _choices(item, group)
-    elif isinstance(value, (int, float, dict)):
+    elif value is None or isinstance(value, (int, float, dict)):
         raise SettingTypeError(
-            f"{group}={value}: expected the name of a {group} ({', '.join(options(group))}); "
-            f"a single setting is written {group}.NAME={value}"
+            f"{group}: expected the name of a {group} ({', '.join(options(group))}), got {value}; "
+            f"a single setting is written {group}.NAME=…"
         )
 
 
