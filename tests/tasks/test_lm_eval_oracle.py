@@ -19,6 +19,15 @@ TEXTS = {
     "parity_gen_repeats": {"vote", "two", "none"},
 }
 """Tasks of texts, and the filters that a right answer comes through."""
+ENDS = {
+    "f1": (1.0, 0.0),
+    "mcc": (1.0, -1.0),
+    "brier_score": (0.0, 2.0),
+    "bleu": (100.0, 0.0),
+    "chrf": (100.0, 0.0),
+    "ter": (0.0, 100.0),
+}
+"""Best and worst value of the other metrics; perplexities have none."""
 
 
 def replies(task: Any, sample: Sample, *, right: bool) -> Answer:
@@ -29,13 +38,15 @@ def replies(task: Any, sample: Sample, *, right: bool) -> Answer:
     for place, request in enumerate(requests):
         reply: Reply
         if isinstance(request, Generate):
-            reply = Generated(str(golds[0]) if right else "surely not")
+            reply = Generated(str(golds[0]) if right else "§§§")
         else:
             assert isinstance(request, LogLikelihood)
             alone = not request.context
             one = len(request.continuations) == 1
             places = [place] if one else range(len(request.continuations))
-            hits = [(task.kind == "loglikelihood" or p in golds) == right for p in places]
+            fits = [(task.kind == "loglikelihood" or p in golds) == right for p in places]
+            # All the odds on one choice: spread over several, no answer is as wrong as it can be.
+            hits = [fit and (one or p == fits.index(True)) for p, fit in enumerate(fits)]
             values = tuple(-5.0 if alone else (-0.001 if hit else -900.0) for hit in hits)
             reply = Scored(values, tuple(hits), (1,) * len(hits))
         exchanges.append(Exchange(request, reply))
@@ -45,24 +56,28 @@ def replies(task: Any, sample: Sample, *, right: bool) -> Answer:
 @pytest.mark.parametrize("right", [True, False])
 @pytest.mark.parametrize("compat", ["lm_eval", "null"])
 def test_oracle(compat: str, right: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """acc and exact_match reach 1.0 and 0.0, and other metrics of choices their ends."""
+    """acc and exact_match reach 1.0 and 0.0, and other metrics their own ends."""
     monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
     with inside(TASKS):
-        config = config_of([*CHOICES, *TEXTS], f"compat={compat}")
+        config = config_of([*CHOICES, *TEXTS, "parity_gen_corpus"], f"compat={compat}")
         run = Run({}, config.leaves, config.evaluators, stats=config.stats, compat=config.compat)
-        values = {}
+        values, others = {}, {}
         for task in config.leaves:
             answers = [replies(task, sample, right=right) for sample in task.samples()]
             rows = tabulate(config.evaluators[task.name], answers, lambda *_: None)
             for key, estimate in summarise(run, rows).items():
                 metric, _, name = key.partition(",")
-                if metric.startswith(("acc", "exact_match")) and _fits(task.name, metric, name):
+                if metric in ENDS:
+                    others[metric] = estimate.value
+                elif metric.startswith(("acc", "exact_match")) and _fits(task.name, name):
                     values[task.name, key] = estimate.value
     assert set(values.values()) == {1.0 if right else 0.0}
     assert len(values) >= 22
     assert {task for task, _ in values} == {*CHOICES, *TEXTS}
+    ends = {metric: best if right else worst for metric, (best, worst) in ENDS.items()}
+    assert others == pytest.approx(ends, abs=1e-9)
 
 
-def _fits(task: str, metric: str, name: str) -> bool:
+def _fits(task: str, name: str) -> bool:
     # With equal odds beforehand, the gain is that of the likelihood itself.
     return task in CHOICES or (name or "none") in TEXTS[task]

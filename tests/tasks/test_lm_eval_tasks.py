@@ -356,8 +356,22 @@ def test_version_and_alias(folder: Path) -> None:
 # --- data ------------------------------------------------------------------------------------
 
 
-def test_remap(folder: Path, tmp_path: Path) -> None:
-    """A data set's name stands for a CSV, a Parquet file or a saved folder, with its types."""
+@pytest.fixture
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*given: Any, **_more: Any) -> None:
+        raise AssertionError(f"the network was asked: {given}")
+
+    monkeypatch.setattr("socket.socket.connect", refuse)
+    monkeypatch.setattr("socket.getaddrinfo", refuse)
+    monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", False)
+    monkeypatch.delenv("HF_DATASETS_OFFLINE", raising=False)
+
+
+@pytest.mark.usefixtures("folder", "_no_network")
+def test_remap(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A data set's name stands for a CSV, JSONL or Parquet file or a saved folder, with its types,
+    and for a file a split; the remap may be typed or lie in a YAML. No network is asked.
+    """
     import datasets
 
     text = FILES["_base"].replace("dataset_path: json", "dataset_path: some/where")
@@ -367,9 +381,18 @@ def test_remap(folder: Path, tmp_path: Path) -> None:
     rows = datasets.Dataset.from_list([{"q": "why", "gold": 2}, {"q": "how", "gold": 1}])
     rows.to_csv(str(tmp_path / "d.csv"))
     rows.to_parquet(str(tmp_path / "d.parquet"))
+    rows.to_json(str(tmp_path / "d.jsonl"))
+    rows.to_json(str(tmp_path / "by_split" / "test.jsonl"))
+    rows.save_to_disk(str(tmp_path / "one"))
     datasets.DatasetDict({"test": rows}).save_to_disk(str(tmp_path / "saved"))
-    for place in ("d.csv", "d.parquet", "saved"):
-        config = composed(folder, "two", f"data.remap={{some/where: {tmp_path / place}}}")
+    places = [tmp_path / name for name in ("d.csv", "d.jsonl", "d.parquet", "saved", "one")]
+    (tmp_path / "conf" / "data").mkdir(parents=True)
+    remap = f"remap: {{some/where: {tmp_path}/by_split}}"
+    (tmp_path / "conf" / "data" / "mine.yaml").write_text(remap)
+    monkeypatch.setenv("XPE_CONFIG_PATH", str(tmp_path / "conf"))
+    places += [tmp_path / "by_split", tmp_path / "by_split" / "{split}.jsonl"]
+    for word in (*(f'data.remap={{some/where: "{place}"}}' for place in places), "data=mine"):
+        config = composed(folder, "two", word)
         (task,) = config.leaves
         assert [sample.target for sample in task.samples()] == [2, 1]
 
