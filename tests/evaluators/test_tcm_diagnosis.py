@@ -176,6 +176,14 @@ def test_golds_outside_the_table_score_full_marks(gold: str, kind: str, sentence
     assert score(sentence.format(gold), gold, kind) == 1
 
 
+def test_a_gold_that_denies_names_nothing() -> None:
+    """It is invalid; what it states beside that counts."""
+    assert EVALUATOR.judge_text("痹证", {"answer": {"type": "disease", "value": "无痹证"}}) == {
+        "invalid": 1
+    }
+    assert score("胃痛", "胃痛，无痹证", "disease") == 1
+
+
 @settings(deadline=None)
 @given(
     st.text("肺气郁痹证脾虚风寒束表湿热疖、，（）无未见", min_size=1, max_size=12),

@@ -17,6 +17,7 @@ from xpe.text.tcm import (
     LONGEST_ANSWER,
     Kind,
     Lexicon,
+    denied_terms,
     general_terms,
     gold_terms,
     named_by,
@@ -120,7 +121,8 @@ class TcmDiagnosisEvaluator(TextEvaluator):
         def read(gold: str, kind: Kind | None) -> tuple[Lexicon, frozenset[str]]:
             lexicon = self._table(kind)
             names = gold_terms(gold, lexicon)
-            return lexicon.with_names(names), frozenset(names.values())
+            lexicon = lexicon.with_names(names)
+            return lexicon, frozenset(names.values()) - denied_terms(gold, lexicon)
 
         return read
 

@@ -269,7 +269,7 @@ def named_terms(text: str, lexicon: Lexicon, how: Stated) -> list[set[str]]:
         share = 0.0 if how == "list" and any(known) else SHARE_OF_TERM
         for (piece, aliases), named in zip(pieces, known, strict=True):
             named.update(_unknown_in(piece, aliases, lexicon, named, share))
-    denied = _denied(text, lexicon)
+    denied = denied_terms(text, lexicon)
     return [named - denied for named in known if named - denied]
 
 
@@ -308,7 +308,7 @@ def _looks_like_a_term(part: str, lexicon: Lexicon, share: float) -> bool:
     return sum(character in lexicon.characters for character in part) >= share * len(part)
 
 
-def _denied(text: str, lexicon: Lexicon) -> set[str]:
+def denied_terms(text: str, lexicon: Lexicon) -> set[str]:
     """Return the terms that follow a negation, or that are listed after one that does."""
     text = normal(text)
     spans = list(lexicon.spans(text))
