@@ -291,13 +291,17 @@ def _is_stated(character: str, piece: str) -> bool:
 def _unknown_in(
     piece: str, aliases: Sequence[str], lexicon: Lexicon, named: set[str], share: float
 ) -> set[str]:
-    """Return what looks like a term beside the known ones: the rest of a piece, its brackets."""
+    """Return what looks like a term beside the known ones: the rest of a piece, its brackets.
+
+    Brackets behind several terms name none of them, in an answer as in a gold.
+    """
     if len(piece) > LONGEST_PIECE or _BECAUSE.match(piece):
         return set()
     bare = _bare(piece, lexicon)
-    rest = [part for part, _ in _parts(bare, lexicon) if part not in lexicon.canonical]
+    parts = [part for part, _ in _parts(bare, lexicon)]
+    rest = [part for part in parts if part not in lexicon.canonical]
     found = {part for part in rest if _looks_like_a_term(part, lexicon, 0.0 if named else share)}
-    if not any(lexicon.canonical.get(alias) in named for alias in aliases):
+    if len(parts) == 1 and not any(lexicon.canonical.get(alias) in named for alias in aliases):
         found |= {alias for alias in aliases if _looks_like_a_term(alias, lexicon, share)}
     return found
 
