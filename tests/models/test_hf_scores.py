@@ -11,6 +11,7 @@ from xpe.models import heads, scoring
 from xpe.models.hf import Hf
 from xpe.models.scoring import Scorer
 from xpe.models.smollm2 import SmolLM2
+from xpe.models.vllm import Vllm
 from xpe.types import Asked, Failure, LogLikelihood, Origin, Reply, Rolling, Scored
 
 pytestmark = pytest.mark.model
@@ -80,6 +81,43 @@ def test_messages(smol: SmolLM2, reference: Any, ask: Any) -> None:
     assert first.log_likelihoods == pytest.approx(_wanted(reference, opened, ("A", "B")), abs=1e-4)
     wanted = _wanted(reference, opened + "The answer is", (" A", " B"))
     assert second.log_likelihoods == pytest.approx(wanted, abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", [Hf, Vllm])
+def test_arguments_of_the_template(smol: SmolLM2, kind: type[Hf | Vllm]) -> None:
+    """They reach the chat template, and tell the model from one that has others."""
+    template = "{{ messages[0].content }}{% if not enable_thinking %} /no_think{% endif %}"
+    asked = ({"role": "user", "content": "Hi"},)
+    models = [
+        kind(
+            path=smol.source.path,
+            chat_template=template,
+            chat_template_args={"enable_thinking": thinks},
+        )
+        for thinks in (True, False)
+    ]
+    assert [model.render(asked) for model in models] == ["Hi", "Hi /no_think"]
+    first, second = (model.prompts.template_digest for model in models)
+    assert first != second
+
+
+def test_bfloat16(smol: SmolLM2, ask: Any) -> None:
+    """Rows are float32 and their sum float64 whatever the weights are."""
+    import torch
+
+    text, choice = "The capital of France is", " the city of Paris"
+    model = Hf(path=smol.source.path, dtype="bfloat16")
+    (found,) = ask(model, LogLikelihood(text, (choice,)))
+    inner = model._engine.scorer.model
+    assert inner.dtype == torch.bfloat16
+    tokens = model.prompts.encode([text + choice])[0]
+    start = len(model.prompts.encode([text])[0])
+    with torch.inference_mode():
+        rows = inner(torch.tensor([tokens])).logits[0, :-1].float().log_softmax(-1).double()
+    wanted = sum(float(rows[i - 1, tokens[i]]) for i in range(start, len(tokens)))
+    assert found.log_likelihoods == pytest.approx((wanted,), abs=1e-4)
+    assert model.environment["batch_invariant"] is False
+    model.close()
 
 
 def _fewshot(n: int) -> list[LogLikelihood]:

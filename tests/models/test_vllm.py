@@ -119,6 +119,7 @@ def close_to(found: Sequence[Reply], wanted: Sequence[Reply]) -> None:
 
 def test_the_fastest_way_is_chosen(model: Vllm) -> None:
     """This engine reads shared prefixes from its cache, and that has been proved right."""
+    assert model._serving._engine.vllm_config.cache_config.enable_prefix_caching
     assert model._serving.ways == (Way.CACHED, Way.READS, Way.WHOLE)
     assert model.environment["log_likelihoods"] == "cached prompt"
 

@@ -202,9 +202,9 @@ class OpenAi:
 
     @property
     def environment(self) -> dict[str, Any]:
-        """What is reported beside the results."""
+        """What is reported beside the results; no server says whether it is batch-invariant."""
         way = self.__dict__.get("_way")
-        return {"usage": self.usage, "logprobs": way and way.name}
+        return {"usage": self.usage, "logprobs": way and way.name, "batch_invariant": None}
 
     def close(self) -> None:
         """Close the connections and log what was used. It may be asked again after."""
