@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sqlite3
@@ -258,6 +259,16 @@ def test_a_stored_reply_that_cannot_be_read_is_named(tmp_path: Path, text: str) 
     edited.close()
     with Store(path) as store, pytest.raises(StoreError, match=r"s\.sqlite: .*fresh=true"):
         store.replies(["k"])
+
+
+def test_half_characters_are_kept(tmp_path: Path) -> None:
+    """A server that cuts an emoji in two costs no run: its reply comes back as it was."""
+    with Store(tmp_path / "s.sqlite") as store:
+        store.keep([("k", Generated("ok \ud83d"))])
+        store.keep_answer("toy", 0, {"text": "\ud83d"})
+
+        assert store.replies(["k"]) == [Generated("ok \ud83d")]
+        assert [json.loads(line) for line in store.answers("toy")] == [{"text": "\ud83d"}]
 
 
 texts = st.text(max_size=30)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +20,8 @@ from xpe.records import canonical, digest, from_json, to_json
 from xpe.types import Asked, Batched, Failure, Model, Reply
 
 log = logging.getLogger(__name__)
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -78,7 +81,7 @@ class Store:
 
     def keep(self, replies: Iterable[tuple[str, Reply]]) -> None:
         """Commit replies in one transaction."""
-        rows = [(key, canonical(to_json(reply))) for key, reply in replies]
+        rows = [(key, _storable(canonical(to_json(reply)))) for key, reply in replies]
         with self._db:
             self._db.executemany("INSERT OR REPLACE INTO replies VALUES (?, ?)", rows)
 
@@ -87,7 +90,7 @@ class Store:
         text = json.dumps(line, ensure_ascii=False, allow_nan=False, default=str)
         with self._db:
             self._db.execute(
-                "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (task, doc_id, text)
+                "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (task, doc_id, _storable(text))
             )
 
     def answers(self, task: str) -> Iterator[str]:
@@ -280,6 +283,11 @@ def _rescue(path: Path) -> sqlite3.Connection:
     old.close()
     log.warning("%s was damaged; %d rows were carried over, the rest is asked again", path, kept)
     return db
+
+
+def _storable(text: str) -> str:
+    """Escape half characters in JSON, as in an emoji that a server cut: SQLite takes UTF-8 only."""
+    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _differing(before: Any, now: Any) -> str:
