@@ -62,13 +62,16 @@ def test_good_input_validates(here: Path) -> None:
         (lines(GOOD, GOOD | {"gold": -1}), ["mine.jsonl", "line 2", "-1"]),
         (lines(GOOD, GOOD | {"options": ["甲", "甲"]}), ["mine.jsonl", "line 2"]),
         (lines(GOOD, GOOD | {"options": ["甲", None]}), ["mine.jsonl", "line 2", "empty choice"]),
+        (lines(GOOD) + '{"question": "\\ud83d"}', ["mine.jsonl", "line 2", "half a character"]),
+        (lines(GOOD) + '{"question": 1e999}', ["mine.jsonl", "line 2", "1e999 is too large"]),
         (lines(GOOD, {"options": ["a", "b"], "gold": 0}), ["mine.jsonl", "question"]),
         ("", ["mine.jsonl"]),
         ("\n\n", ["mine.jsonl"]),
     ],
     ids=[
         "broken line", "not an object", "index too large", "negative index", "equal choices",
-        "null as a choice", "missing field", "empty file", "blank lines",
+        "null as a choice", "half an emoji", "infinity", "missing field", "empty file",
+        "blank lines",
     ],
 )  # fmt: skip
 def test_bad_records_are_named(

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import codecs
-from typing import NoReturn
+import json
+import math
+import re
+from typing import Any, NoReturn
 
 from xpe.errors import ConfigError, DataError
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 _GZIP = b"\x1f\x8b"
 
@@ -38,6 +43,29 @@ def decode(content: bytes, encoding: str, label: str) -> str:
         ) from error
 
 
-def refuse_constant(name: str) -> NoReturn:
-    """Refuse NaN and Infinity, which no result file could hold; for `json.loads`."""
+def parse(text: str) -> Any:
+    """Read JSON that every result file can hold.
+
+    Raises
+    ------
+    ValueError
+        For what is not JSON, NaN and Infinity (also as 1e999), and half a surrogate pair, which
+        is no character: no model can be asked it, and no file holds it.
+    """
+    found = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+    # Only an escape can bring one in, since the text itself was decoded.
+    escaped = "\\ud" in text or "\\uD" in text
+    if escaped and (half := _SURROGATE.search(json.dumps(found, ensure_ascii=False))):
+        raise ValueError(f"\\u{ord(half[0]):04x} is half a character (of an emoji that was cut?)")
+    return found
+
+
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON; write null")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"{text:.40} is too large for a number; write null")
+    return value

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from xpe.data import jsonl
-from xpe.data.decoding import decode, refuse_constant
+from xpe.data.decoding import decode, parse
 from xpe.data.documents import File, Rows
 from xpe.errors import DataError, FieldTypeError
 
@@ -25,7 +25,7 @@ def read(file: File) -> Rows:
     """
     text = decode(file.content, file.encoding, file.label)
     try:
-        found = json.loads(text, parse_constant=refuse_constant)
+        found = parse(text)
     except json.JSONDecodeError as error:
         if error.msg == "Extra data" and text.lstrip().startswith("{"):
             return jsonl.read(file)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from xpe.data.decoding import decode, refuse_constant
+from xpe.data.decoding import decode, parse
 from xpe.data.documents import File, Rows
 from xpe.errors import DataError, FieldTypeError
 
@@ -29,7 +29,7 @@ def read(file: File) -> Rows:
 
 def _parse(line: str, place: str) -> dict[str, Any]:
     try:
-        row = json.loads(line, parse_constant=refuse_constant)
+        row = parse(line)
     except json.JSONDecodeError as error:
         raise DataError(
             f"{place}, column {error.colno}: not JSON ({error.msg}); the line begins {line[:60]!r}"
