@@ -190,7 +190,7 @@ def test_a_value_where_a_name_belongs(
     """`seed=3` is told how a setting of a group is written."""
     err = refused(*words, capsys=capsys)
 
-    assert "expected the name of a" in err
+    assert "expected a name (" in err
     assert ".NAME=" in err
 
 

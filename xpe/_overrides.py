@@ -110,7 +110,7 @@ def _choices(value: Any, group: str) -> Iterator[str]:
             yield from _choices(item, group)
     elif value is None or isinstance(value, (int, float, dict)):
         raise SettingTypeError(
-            f"{group}: expected the name of a {group} ({', '.join(options(group))}), got {value}; "
+            f"{group}: expected a name ({', '.join(options(group))}), got {value}; "
             f"a single setting is written {group}.NAME=…"
         )
 
