@@ -140,8 +140,15 @@ def samples_by_doc(found: Mapping[str, Any], task: str) -> dict[int, Mapping[str
     return by_doc
 
 
-def replayed(config: RunConfig, found: Mapping[str, Any]) -> tuple[dict[str, TaskResult], Any]:
-    """Score the harness's responses by xpe; return results and groups."""
+def replayed(
+    names: Sequence[str], found: Mapping[str, Any], *words: str
+) -> tuple[dict[str, TaskResult], Any]:
+    """Score the harness's responses to tasks by xpe; return results and groups."""
+    with inside(TASKS):
+        return _replayed(config_of(names, *words), found)
+
+
+def _replayed(config: RunConfig, found: Mapping[str, Any]) -> tuple[dict[str, TaskResult], Any]:
     run = Run({}, config.leaves, config.evaluators, config.groups, stats=config.stats,
               compat=config.compat)  # fmt: skip
     rows, tasks = {}, {}
@@ -189,14 +196,17 @@ def their_arguments(sample: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     return found
 
 
-def assert_same_requests(config: RunConfig, found: Mapping[str, Any], render: Any) -> None:
+def assert_same_requests(
+    names: Sequence[str], found: Mapping[str, Any], render: Any, *words: str
+) -> None:
     """Every document of every task is asked the same, byte for byte, stop strings included."""
-    for task in config.leaves:
-        samples = samples_by_doc(found, task.name)
-        assert sorted(samples) == [sample.doc_id for sample in task.samples()]
-        for sample in task.samples():
-            asked = arguments_of(task, sample, render)
-            assert asked == their_arguments(samples[sample.doc_id]), task.name
+    with inside(TASKS):
+        for task in config_of(names, "compat=lm_eval", *words).leaves:
+            samples = samples_by_doc(found, task.name)
+            assert sorted(samples) == [sample.doc_id for sample in task.samples()]
+            for sample in task.samples():
+                asked = arguments_of(task, sample, render)
+                assert asked == their_arguments(samples[sample.doc_id]), task.name
 
 
 def harness_rows(estimates: Mapping[str, Estimate]) -> dict[str, float | str]:

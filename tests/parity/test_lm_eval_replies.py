@@ -10,12 +10,9 @@ from typing import Any
 import pytest
 from harness_runs import (
     NAMES,
-    TASKS,
     assert_same_requests,
     by_harness,
-    config_of,
     harness_rows,
-    inside,
     replayed,
 )
 
@@ -63,15 +60,12 @@ def test_requests(mode: str, theirs: Mapping[str, Any]) -> None:
     # A whole text has no chat; the harness asks for it all the same.
     names = [name for name in NAMES if not settings or name != "parity_rolling"]
     found = by_harness(names, None, iters=0, **settings) if settings else theirs
-    with inside(TASKS):
-        config = config_of(names, "compat=lm_eval", *words)
-        assert_same_requests(config, found, render)
+    assert_same_requests(names, found, render, *words)
 
 
 def test_metrics_and_errors(theirs: Mapping[str, Any]) -> None:
     """From the harness's own responses: the same keys, values and errors within 1e-9."""
-    with inside(TASKS):
-        tasks, groups = replayed(config_of(NAMES, "compat=lm_eval"), theirs)
+    tasks, groups = replayed(NAMES, theirs, "compat=lm_eval")
     checked = 0
     for name, result in tasks.items():
         rows = harness_rows(result.estimates)
@@ -96,8 +90,7 @@ def test_unweighted_groups_keep_the_pooled_error() -> None:
     """
     names = ("parity_unweighted",)
     found = by_harness(names, None, iters=2)
-    with inside(TASKS):
-        _, groups = replayed(config_of(names, "compat=lm_eval"), found)
+    _, groups = replayed(names, found, "compat=lm_eval")
     row, expected = harness_rows(groups["parity_unweighted"]), found["groups"]["parity_unweighted"]
     assert _same(row["acc,none"], expected["acc,none"])
     leaves = [found["results"][task] for task in ("parity_mc_letters", "parity_mc_binary")]
@@ -112,8 +105,7 @@ def test_unweighted_groups_keep_the_pooled_error() -> None:
 
 def test_default_mode_agrees_where_it_says_so(theirs: Mapping[str, Any]) -> None:
     """Without compat, values of the metrics that both define alike are the same."""
-    with inside(TASKS):
-        tasks, _ = replayed(config_of(NAMES), theirs)
+    tasks, _ = replayed(NAMES, theirs)
     alike = set(ALIKE.split())
     checked = 0
     for name, result in tasks.items():
