@@ -110,7 +110,7 @@ def vllm(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def bench_vllm(session: nox.Session) -> None:
-    """Measure vLLM beside lm-evaluation-harness and beside the bare engine: `-- --full` for all."""
+    """Measure engines beside lm-evaluation-harness: `-- --full [--only letters,names,hf,…]`."""
     install_vllm(session, *group("bench"))
     session.run("python", str(ROOT / "tests" / "bench" / "bench_vllm.py"), *session.posargs)
 

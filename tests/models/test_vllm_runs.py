@@ -37,13 +37,15 @@ class Job:
     """A run of xpe in a process of its own, and what was seen of it and its children.
 
     `engines` has, by the pid of each engine, the most bytes that all processes of the run held
-    while it was alive, in the order of their start; `at_once` the most engines at one time.
+    while it was alive, in the order of their start; `at_once` the most engines at one time;
+    `below` all processes that the run started, and those that these did.
     """
 
     home: Path
     process: subprocess.Popen[str]
     engines: dict[int, int] = field(default_factory=dict)
     at_once: int = 0
+    below: set[int] = field(default_factory=set)
 
     def wait(self, until: Callable[[], bool] = lambda: False) -> None:
         """Watch until the run or `until` is over."""
@@ -57,7 +59,9 @@ class Job:
     def _look(self, parent: Any) -> None:
         names = {one.pid: " ".join([one.name(), *one.cmdline()]) for one in parent.children()}
         alive = [pid for pid, name in names.items() if "EngineCore" in name]
-        held = sum(one.memory_info().rss for one in [parent, *parent.children(recursive=True)])
+        below = parent.children(recursive=True)
+        self.below |= {one.pid for one in below}
+        held = sum(one.memory_info().rss for one in [parent, *below])
         self.at_once = max(self.at_once, len(alive))
         for pid in alive:
             self.engines[pid] = max(self.engines.get(pid, 0), held)
@@ -116,6 +120,7 @@ def test_an_engine_killed_in_mid_run(start: Callable[..., Job], tmp_path: Path) 
     os.kill(pid, 9)
     code, _, err = first.end()
     kept = stored(tmp_path)
+    assert not alive(first.below)
     assert code == 1
     assert "the engine died" in err
     assert "Traceback" not in err
@@ -130,6 +135,16 @@ def test_an_engine_killed_in_mid_run(start: Callable[..., Job], tmp_path: Path) 
     everything = stored(tmp_path)
     assert len(everything) == 12
     assert kept.items() <= everything.items()
+
+
+def alive(pids: set[int]) -> set[int]:
+    """Which processes are there yet, after a while for those that end when their parent is gone."""
+    until = time.monotonic() + 20
+    while (left := {pid for pid in pids if Path(f"/proc/{pid}").exists()}) and (
+        time.monotonic() < until
+    ):
+        time.sleep(0.2)
+    return left
 
 
 def loads(folder: Path) -> list[float]:
@@ -159,7 +174,7 @@ def test_a_sweep_loads_each_engine_once(start: Callable[..., Job], tmp_path: Pat
     assert job.at_once == 1
     first, second = job.engines.values()
     assert second < 1.1 * first
-    assert not any(Path(f"/proc/{pid}").exists() for pid in job.engines)
+    assert not alive(job.below)
     says_what_moves_replies(json.loads(files[0].read_text()))
 
 

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from inspect import signature
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -38,6 +39,8 @@ _MEMORY = frozenset({"kv_cache_memory_bytes", "gpu_memory_utilization"})
 _RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 _RAISED = re.compile(r"\b([A-Z]\w*(?:Error|Exception|Interrupt)): *(\S.*)")
 _TAIL = 1 << 16
+_GRACE = 1.0
+"""Seconds that the engine has for its end."""
 
 
 def vllm_for(what: str) -> Any:
@@ -113,8 +116,10 @@ class Started:
     def close(self) -> None:
         """End the engine's processes and wait until they are gone."""
         self.closing = True
-        core = self.llm.llm_engine.engine_core
-        core.shutdown()
+        shutdown = self.llm.llm_engine.engine_core.shutdown
+        # Nothing is under way any more, and vLLM's processes wait for each other until a timeout.
+        patient = "timeout" in signature(shutdown).parameters
+        shutdown(**({"timeout": _GRACE} if patient else {}))
         for child in self.children:
             child.join(timeout=10)
             if child.is_alive():
