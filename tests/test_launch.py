@@ -303,6 +303,23 @@ def test_interrupt_keeps_what_is_done(xpe: Runner) -> None:
     assert len(xpe.batches()) == 24
 
 
+def test_termination_ends_a_run_as_an_interrupt_does(xpe: Runner) -> None:
+    """SIGTERM, as a scheduler sends it, does not wait for a batch; all that is stored is kept."""
+    xpe.seconds = 0.1
+    job = xpe.start("task=capitals_en")
+    while len(xpe.batches()) < 4:
+        time.sleep(0.02)
+    job.send_signal(signal.SIGTERM)
+    _, err = job.communicate(timeout=60)
+    xpe.seconds = 0
+    code, _, _ = xpe.run("task=capitals_en")
+
+    assert job.returncode == 130
+    assert "interrupted" in err
+    assert code == 0
+    assert 24 <= len(xpe.batches()) <= 25  # but for the one under way
+
+
 def test_a_second_interrupt_does_not_wait(xpe: Runner) -> None:
     """Ctrl-C twice ends a run in the middle of a batch."""
     xpe.seconds = 300

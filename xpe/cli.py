@@ -6,10 +6,14 @@ Commands are imported on use: `--help`, `--version` and `ls` import neither Hydr
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
-from typing import NamedTuple
+from types import FrameType
+from typing import NamedTuple, NoReturn
 
 from xpe import __version__
 from xpe.errors import UnknownNameError, XpeError, nearest
@@ -79,7 +83,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
-        return _dispatch(words)
+        with _terminated_like_interrupted():
+            return _dispatch(words)
     except XpeError as error:
         print(f"xpe: {error}", file=sys.stderr)
         return error.exit_code
@@ -89,6 +94,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader has seen enough: `xpe ls | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """Have SIGTERM, by which schedulers end a job, close logs and the MLflow run too."""
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def _dispatch(words: list[str]) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
@@ -64,9 +64,30 @@ def from_json(plain: Mapping[str, Any], where: str = "record") -> Any:
         raise DataError(f"{where}: expected a type among {sorted(_TYPES)}, got {plain!r:.200}")
     values = {name: _tupled(value) for name, value in plain.items() if name != "type"}
     try:
-        return part(**values)
+        built = part(**values)
+        sound = _SOUND.get(part, bool)(built)
     except TypeError as error:
         raise DataError(f"{where}: not a {plain['type']}: {error}") from error
+    if not sound:
+        raise DataError(f"{where}: not a {plain['type']}: {plain!r:.200}")
+    return built
+
+
+def _is_sound_score(reply: Scored) -> bool:
+    columns = (reply.log_likelihoods, reply.greedy, reply.tokens)
+    return (
+        all(isinstance(column, tuple) for column in columns)
+        and len({*map(len, columns)}) == 1
+        and all(type(value) in {int, float} for value in reply.log_likelihoods)
+        and all(type(value) is int for value in reply.tokens)
+    )
+
+
+_SOUND: Mapping[type[Any], Callable[[Any], bool]] = {
+    Scored: _is_sound_score,
+    Generated: lambda reply: isinstance(reply.text, str),
+}
+"""Whether what was read has the types that scores are computed from."""
 
 
 def canonical(value: Any) -> str:

@@ -107,6 +107,42 @@ def test_reasoning_and_null(tmp_path: Path) -> None:
     assert third.kind == "recorded"
 
 
+SCORED = {
+    "type": "scored",
+    "log_likelihoods": [-1.0, -2.0],
+    "greedy": [True, False],
+    "tokens": [1, 1],
+}
+ASKED = {"type": "loglikelihood", "context": "q", "continuations": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"log_likelihoods": [-1, -2], "tokens": "ab"},
+        {"log_likelihoods": [-1, -2], "tokens": [1]},
+        {"log_likelihoods": [-1, -2], "greedy": [1, 0]},
+        {"log_likelihoods": [True, -2]},
+        {"log_likelihoods": {"a": -1}},
+        {"replies": []},
+        {"replies": 3, "requests": [ASKED]},
+        {"replies": [SCORED], "requests": [3]},
+        {"replies": [SCORED], "requests": []},
+        {"replies": [SCORED | {"log_likelihoods": "ab"}], "requests": [ASKED]},
+        {"replies": [SCORED | {"tokens": 3}], "requests": [ASKED]},
+        {"replies": [SCORED | {"tokens": [1]}], "requests": [ASKED]},
+        {"replies": [SCORED | {"log_likelihoods": [None, -1.0]}], "requests": [ASKED]},
+        {"replies": [{"type": "score"}], "requests": [ASKED]},
+    ],
+    ids=str,
+)
+def test_a_malformed_recording_is_named(tmp_path: Path, line: dict[str, Any]) -> None:
+    """Each kind of damage is one error with file and line, not a wrong number or a traceback."""
+    path = _write(tmp_path / "p.jsonl", {"id": 0, **line})
+    with pytest.raises(DataError, match=r"p\.jsonl:1: "):
+        _replies(Replay(path=path), _asked(0, LogLikelihood("q", ("a", "b"))))
+
+
 def test_log_likelihoods(tmp_path: Path) -> None:
     """Recorded log likelihoods answer choices and texts; their number must fit."""
     path = _write(

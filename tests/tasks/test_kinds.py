@@ -222,6 +222,15 @@ def test_references_of_free_answers(
     assert task.samples()[0].reference == {"answer": reference}
 
 
+@pytest.mark.parametrize(("typed", "meant"), [("numbr", "number"), ("Text", "text")])
+def test_a_misspelt_answer_type_is_told(typed: str, meant: str, make: Any) -> None:
+    """It would be compared as text; a name that is like none of ours may be a plugin's."""
+    with pytest.raises(DataError, match=f"answer_type is '{typed}'. Did you mean '{meant}'"):
+        make(Generation, doc_to_text="q", doc_to_target="a", answer_type=typed).samples()
+    own = make(Generation, doc_to_text="q", doc_to_target="a", answer_type="formula").samples()[0]
+    assert own.reference["answer"]["type"] == "formula"
+
+
 def test_generation_over_choices(make: Any) -> None:
     """The target is the text of the choice, the reference its letter."""
     sample = make(Generation, doc_to_text="q", doc_to_target="gold", doc_to_choice="c").samples()[0]

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -39,6 +39,7 @@ from xpe.types import (
 )
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -160,8 +161,7 @@ class _Places:
 
 def _kept(asked: Asked, line: Line, place: int) -> tuple[Mapping[str, Any], Reply]:
     """Return request and reply of an earlier run; those of a judge are not the model's."""
-    pairs = zip(line.content["requests"], line.content["replies"], strict=True)
-    mine = [pair for pair in pairs if pair[0].get("to", "model") == asked.request.to]
+    mine = [pair for pair in _pairs(line) if pair[0].get("to", "model") == asked.request.to]
     if place >= len(mine):
         raise _too_few(line, place, len(mine))
     recorded, plain = mine[place]
@@ -175,6 +175,21 @@ def _kept(asked: Asked, line: Line, place: int) -> tuple[Mapping[str, Any], Repl
     if isinstance(reply, Scored) and isinstance(asked.request, LogLikelihood | Rolling):
         _check_count(asked.request, len(reply.log_likelihoods), line)
     return recorded, reply
+
+
+def _pairs(line: Line) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    requests, replies = line.content.get("requests"), line.content["replies"]
+    if (
+        not isinstance(requests, list)
+        or not isinstance(replies, list)
+        or len(requests) != len(replies)
+        or not all(isinstance(part, dict) for part in (*requests, *replies))
+    ):
+        raise FieldTypeError(
+            f"{line.where}: requests and replies must be lists of objects, as many of one as of "
+            f"the other, got {requests!r:.60} and {replies!r:.60}"
+        )
+    return list(zip(requests, replies, strict=True))
 
 
 def _is_other(recorded: Mapping[str, Any], request: Request) -> bool:
@@ -204,13 +219,22 @@ def _scored(request: LogLikelihood | Rolling, line: Line, place: int) -> Scored:
             "generation tasks only"
         )
     values = values if isinstance(values, list) else [values]
-    if not all(isinstance(value, (int, float)) for value in values):
+    if not all(type(value) in {int, float} for value in values):
         raise FieldTypeError(f"{line.where}: log_likelihoods must be numbers, got {values!r:.80}")
     _check_count(request, len(values), line)
-    n = len(values)
-    greedy = line.content.get("greedy") or [False] * n
-    tokens = line.content.get("tokens") or [0] * n
-    return Scored(tuple(map(float, values)), tuple(map(bool, greedy)), tuple(map(int, tokens)))
+    greedy = _beside(line, "greedy", bool, len(values))
+    tokens = _beside(line, "tokens", int, len(values))
+    return Scored(tuple(map(float, values)), tuple(greedy), tuple(tokens))
+
+
+def _beside(line: Line, name: str, of: type[T], n: int) -> list[T]:
+    """Return what stands beside log likelihoods, one for each."""
+    values = line.content.get(name) or [of()] * n
+    if not (isinstance(values, list) and len(values) == n and {*map(type, values)} <= {of}):
+        raise FieldTypeError(
+            f"{line.where}: {name} must be a list of {n} {of.__name__}, got {values!r:.80}"
+        )
+    return values
 
 
 def _check_count(request: Any, found: int, line: Line) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -26,6 +27,8 @@ from xpe.tasks.template import Template
 from xpe.tasks.texts import Texts
 from xpe.types import Answer, Dialogue, Exchange, Prompt, Request, Sample
 
+ANSWER_TYPES = ("choice", "text", "number", "syndrome", "disease", "treatment")
+"""Types of answers that our evaluators tell apart."""
 _RENDERED_BY_CHECK = 3
 
 
@@ -340,7 +343,7 @@ def typed_reference(target: Any, answer_type: str | None, record: Record) -> dic
     Raises
     ------
     DataError
-        If there is no target.
+        If there is no target, or the type is nearly but not quite one of `ANSWER_TYPES`.
     """
     several = list(target) if isinstance(target, (list, tuple)) else [target]
     if not several or any(value is None for value in several):
@@ -349,10 +352,21 @@ def typed_reference(target: Any, answer_type: str | None, record: Record) -> dic
     named = "number" if numeric else "text"
     if answer_type is not None:
         named = template.render(answer_type, record)
+        _check_type(named, record)
     answer: dict[str, Any] = {"type": named, "value": str(several[0])}
     if len(several) > 1:
         answer["values"] = [str(value) for value in several]
     return {"answer": answer}
+
+
+def _check_type(named: str, record: Record) -> None:
+    """Refuse a near miss, which would be compared as text without a word.
+
+    Any other name may be a type of somebody's own evaluator.
+    """
+    near = difflib.get_close_matches(named.lower(), ANSWER_TYPES, n=1, cutoff=0.8)
+    if near and named not in ANSWER_TYPES:
+        raise DataError(f"{record.place}: answer_type is {named!r}. Did you mean {near[0]!r}?")
 
 
 def required(task: TextTask, *names: str) -> None:
