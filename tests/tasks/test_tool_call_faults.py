@@ -19,7 +19,7 @@ sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "models
 from fake_server import Call, FakeServer, Said, chat
 from tool_script import Script, content_of
 
-COPIES = 2
+COPIES = 3
 TIMEOUT = 2.5
 SILENCE = 60
 HALF = json.dumps(chat("half an answer")).encode()[:90]
