@@ -35,6 +35,7 @@ HARNESS = (
     "trust_task_code=true",
     "num_fewshot=2",
 )
+SETTINGS = ("model=steady", "tracking=none", "stats.bootstrap_iters=300")
 OURS = (
     "task=[capitals,tcm_choice_gen,perplexity_zh,tool_call]",
     "num_fewshot=1",
@@ -61,9 +62,8 @@ if "steady" not in MODELS:
 
 def ran(folder: Path, *words: str) -> Finished:
     """Run what is typed to a folder."""
-    settings = ("+model.kind=steady", "tracking=none", "stats.bootstrap_iters=300")
     with inside(TASKS):
-        run(compose([*words, "model=smollm2", "~model", *settings, f"output={folder}"]))
+        run(compose([*SETTINGS, *words, f"output={folder}"]))
     return find_run(str(folder))
 
 
@@ -85,7 +85,10 @@ def told(folder: Path) -> tuple[str, dict[str, str], Any]:
 
 
 @pytest.fixture(autouse=True)
-def _offline_and_without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+def _offline_and_without_plots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "conf" / "model").mkdir(parents=True)
+    (tmp_path / "conf" / "model" / "steady.yaml").write_text("kind: steady\n")
+    monkeypatch.setenv("XPE_CONFIG_PATH", str(tmp_path / "conf"))
     monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
     # A plot takes longer than all else that these runs do.
     monkeypatch.setattr("xpe.launch.forest", lambda *_: None)
@@ -137,13 +140,13 @@ def test_merged_run_is_a_run(
 ) -> None:
     """It lies beside other runs, the unsharded command finds it finished, and it is exported."""
     monkeypatch.setenv("XPE_RUNS", str(tmp_path / "runs"))
-    words = ("task=capitals_en", "limit=6", "stats.bootstrap_iters=300", "tracking=none")
-    runs = split(tmp_path, 2, *words[:2])
+    words = ("task=capitals_en", "limit=6")
+    runs = split(tmp_path, 2, *words)
     assert main(["merge", *(str(one.folder) for one in runs)]) == 0
     (folder,) = (tmp_path / "runs").glob("*_*")
     assert find_run(str(folder)).results["shards"] == ["2_1", "2_2"]
     capsys.readouterr()
-    assert run(compose([*words, "model=smollm2", "~model", "+model.kind=steady"]))
+    assert run(compose([*SETTINGS, *words]))
     assert "already finished" in capsys.readouterr().out
     assert export(find_run(str(folder)), tmp_path / "exported")
 

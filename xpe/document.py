@@ -118,8 +118,5 @@ def settings_json(plain: Mapping[str, Any]) -> dict[str, Any]:
         "torch_seed": seed["torch"],
         "fewshot_seed": seed["fewshot"],
         "bootstrap_iters": plain["stats"]["bootstrap_iters"],
-        **{
-            key: plain.get(key)
-            for key in _TOLD
-        },
+        **{key: plain.get(key) for key in _TOLD},
     }

@@ -8,6 +8,7 @@ chrF and TER get at most 100 replicates, and all get whole chunks of 1,000 only.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -131,10 +132,13 @@ def _nanmeans(found: Statistic, iters: int) -> list[float]:
     from xpe.stats.bootstrap import lm_eval_indices
 
     values_N = _with_nan(found)
-    return [
-        float(np.nanmean(values_N[drawn_N]))
-        for drawn_N in lm_eval_indices(len(values_N), iters=iters)
-    ]
+    with warnings.catch_warnings():
+        # A replicate without a number is nan, as it is in the harness, and worth no warning.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return [
+            float(np.nanmean(values_N[drawn_N]))
+            for drawn_N in lm_eval_indices(len(values_N), iters=iters)
+        ]
 
 
 def _scores(found: Statistic, iters: int) -> list[float]:
