@@ -279,10 +279,8 @@ parts = st.one_of(
     st.builds(Rolling, texts),
     st.builds(Generated, texts, st.sampled_from(["stop", "length"]), texts, st.integers(0, 9)),
     st.builds(
-        Scored,
-        st.lists(floats, max_size=3).map(tuple),
-        st.lists(st.booleans(), max_size=3).map(tuple),
-        st.lists(st.integers(0, 9), max_size=3).map(tuple),
+        lambda rows, cut: Scored(*zip(*rows, strict=True), prompt_truncated=cut),
+        st.lists(st.tuples(floats, st.booleans(), st.integers(0, 9)), min_size=1, max_size=3),
         st.booleans(),
     ),
     st.builds(Failure, texts, texts),

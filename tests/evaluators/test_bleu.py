@@ -139,7 +139,7 @@ def test_no_text_raises(prediction: str, values: list[str]) -> None:
 @pytest.mark.parametrize("unit", ["9", "证", "a b ", "a\n"])
 def test_a_megabyte_takes_seconds(unit: str) -> None:
     """What is too long is cut and marked, and long texts take bounded time."""
-    evaluator, start = BLEUEvaluator(), time.process_time()
+    evaluator, start = BLEUEvaluator(), time.thread_time()
     measured = evaluator.judge_text(unit * (1_000_000 // len(unit)), as_references(["证 9 a b"])[0])
     assert measured["truncated"] == 1
-    assert time.process_time() - start < 20
+    assert time.thread_time() - start < 20

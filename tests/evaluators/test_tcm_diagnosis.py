@@ -213,6 +213,6 @@ def test_no_text_raises(text: str, gold: str, kind: str) -> None:
 @pytest.mark.parametrize("unit", ["9", "证", "气", "无", "（", "证型：", "气虚、", "a "])
 def test_a_megabyte_takes_seconds(unit: str) -> None:
     """Long answers take linear time."""
-    start = time.process_time()
+    start = time.thread_time()
     score(unit * (1_000_000 // len(unit)), "气虚")
-    assert time.process_time() - start < 5
+    assert time.thread_time() - start < 5

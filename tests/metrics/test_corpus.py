@@ -93,12 +93,12 @@ def test_ter_of_long_texts_takes_seconds_and_is_close_to_sacrebleu() -> None:
     row = np.array(statistics("ter", moved, [" ".join(long)], "en"))
     expected = TER().corpus_score([moved], [[" ".join(long)]]).score
     assert expected <= SCORES["ter"](row) <= 2 * expected + 1
-    start = time.process_time()
+    start = time.thread_time()
     text, other = (" ".join(draw.choices(WORDS["en"], k=n)) for n in (1000, 500))
     edits, wanted = statistics("ter", text, [other], "en")
     assert 500 <= edits <= 1000
     assert wanted == 500
-    assert time.process_time() - start < 20
+    assert time.thread_time() - start < 20
 
 
 def test_identical_chinese_scores_full_marks() -> None:

@@ -199,10 +199,10 @@ def test_nothing_raises(text: str) -> None:
 def test_time_grows_with_length_alone(piece: str) -> None:
     """100,000 characters of the worst kind take seconds at most, not hours."""
     text = piece * (100_000 // len(piece))
-    started = time.process_time()
+    started = time.thread_time()
     calls_in(text)
 
-    assert time.process_time() - started < 10
+    assert time.thread_time() - started < 10
 
 
 def test_values_stand_where_they_stand() -> None:

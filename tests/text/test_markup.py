@@ -313,6 +313,6 @@ def test_time_grows_with_length_alone(bait: str) -> None:
     }
     for opening, size in openings.items():
         text = opening + bait * (size // len(bait))
-        started = time.process_time()
+        started = time.thread_time()
         calls_in(text)
-        assert time.process_time() - started < 60, opening
+        assert time.thread_time() - started < 60, opening

@@ -49,7 +49,7 @@ def test_no_character_is_lost(text: str) -> None:
 
 def test_a_long_run_takes_no_quadratic_time() -> None:
     """100,000 times one character, a minute where jieba is called plainly, takes seconds."""
-    start = time.process_time()
+    start = time.thread_time()
     words = words_zh("证" * 100_000)
     assert "".join(words) == "证" * 100_000
-    assert time.process_time() - start < 5
+    assert time.thread_time() - start < 5
