@@ -106,7 +106,7 @@ def vllm(session: nox.Session) -> None:
     """Run the tests of the vLLM engine, on its CPU build, and of the bits of its older numba."""
     install_vllm(session, *group("tests"))
     # Two engines at a time, a thread each, which the kernel may move to the core that is free.
-    session.env |= {"OMP_NUM_THREADS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
+    session.env.update({"OMP_NUM_THREADS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"})
     spread = ("-n", "2", "--dist", "loadfile")
     pytest(session, "-m", "vllm or numba", *spread, str(ROOT / "tests"), *session.posargs)
 
