@@ -210,13 +210,21 @@ class TestRefused:
         file = halves[0].folder / "samples" / "capitals_en.jsonl"
         lines = file.read_text("utf-8").splitlines(keepends=True)
         file.write_text("".join(lines[:-1]), "utf-8")
-        with pytest.raises(DataError, match=r"2 documents, expected 3 by results\.json"):
+        with pytest.raises(DataError, match="2 samples, but the run answered 3"):
             merge(halves, tmp_path / "merged")
         file.write_text("".join([*lines[:-1], lines[0]]), "utf-8")
-        with pytest.raises(DataError, match="line 3: document 1 is there twice"):
+        with pytest.raises(DataError, match=r"line 3: document . is there twice"):
+            merge(halves, tmp_path / "merged")
+        foreign = json.loads(lines[0])
+        foreign["doc_id"] += 1
+        file.write_text("".join([json.dumps(foreign) + "\n", *lines[1:]]), "utf-8")
+        with pytest.raises(DataError, match=r"line 1: document . belongs to shard"):
             merge(halves, tmp_path / "merged")
         file.write_text("{}\n", "utf-8")
-        with pytest.raises(DataError, match="line 1: not a sample"):
+        with pytest.raises(DataError, match="line 1: expected an object with a number as doc_id"):
+            merge(halves, tmp_path / "merged")
+        file.write_bytes("".join(lines).encode("gbk") + b"\xff")
+        with pytest.raises(DataError, match="is not UTF-8"):
             merge(halves, tmp_path / "merged")
         assert not list(tmp_path.glob("merged*"))
 

@@ -64,7 +64,7 @@ class Finished:
         """
         path = self.folder / "samples" / f"{task}.jsonl"
         found: dict[int, Mapping[str, Any]] = {}
-        for where, line in sample_lines(path, self.results["n-samples"][task]["effective"]):
+        for where, line, _ in sample_lines(path, self.results["n-samples"][task]["effective"]):
             if missing := {"measured", *_HASHES} - line.keys():
                 raise DataFileError(f"{where}: no {min(missing)}; is it a sample of a run of xpe?")
             found[line["doc_id"]] = line

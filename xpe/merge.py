@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,8 +15,9 @@ from xpe.compare import Finished, find_run
 from xpe.config import RunConfig, decisive, dump, fingerprint, finish
 from xpe.data.cache import runs_dir
 from xpe.document import settings_json
-from xpe.errors import ConfigError, DataError, DataFileError, OutputError
+from xpe.errors import ConfigError, DataError, OutputError
 from xpe.launch import exit_code, write_results
+from xpe.records import sample_lines
 from xpe.report import results_json, show_table, terminal, write_lines, write_yaml
 from xpe.rescore import measured_again
 from xpe.run_folder import check_writable, unused
@@ -104,19 +104,15 @@ class _Shard:
             One belongs to another shard, is there twice, or some are missing.
         """
         path = self.run.folder / "samples" / f"{task}.jsonl"
-        seen: set[int] = set()
-        for number, line in enumerate(_read(path), 1):
-            doc_id = _id_of(line, f"{path}, line {number}")
-            if doc_id % self.count != self.number - 1 or doc_id in seen:
-                raise DataError(
-                    f"{path}, line {number}: document {doc_id} is there twice, or belongs to "
-                    f"shard {doc_id % self.count + 1}/{self.count}"
-                )
-            seen.add(doc_id)
-            yield doc_id, line
         expected = self.run.results["n-samples"][task]["effective"]
-        if len(seen) != expected:
-            raise DataError(f"{path}: {len(seen)} documents, expected {expected} by results.json")
+        for where, content, text in sample_lines(path, expected):
+            doc_id = content["doc_id"]
+            if doc_id % self.count != self.number - 1:
+                raise DataError(
+                    f"{where}: document {doc_id} belongs to shard"
+                    f" {doc_id % self.count + 1}/{self.count}"
+                )
+            yield doc_id, text
 
 
 # --- checks ----------------------------------------------------------------------------------
@@ -222,18 +218,3 @@ def _document(
         "fingerprint": fingerprint(whole),
         "shards": [shard.run.name for shard in shards],
     }
-
-
-def _read(path: Path) -> Iterator[str]:
-    try:
-        with path.open(encoding="utf-8") as lines:
-            yield from lines
-    except OSError as error:
-        raise DataFileError(f"{path} cannot be read: {error.strerror or error}") from error
-
-
-def _id_of(line: str, where: str) -> int:
-    try:
-        return int(json.loads(line)["doc_id"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataFileError(f"{where}: not a sample: {error!r}") from error

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from xpe.errors import DataError, DataFileError
 from xpe.types import (
@@ -131,8 +131,16 @@ def record(
     return line
 
 
-def sample_lines(path: Path, expected: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the lines of a sample file, each with its place.
+class SampleLine(NamedTuple):
+    """A line of a sample file: where it stands, what it holds, and the text itself."""
+
+    where: str
+    content: Mapping[str, Any]
+    text: str
+
+
+def sample_lines(path: Path, expected: int) -> Iterator[SampleLine]:
+    """Yield the lines of a sample file.
 
     Parameters
     ----------
@@ -159,7 +167,7 @@ def sample_lines(path: Path, expected: int) -> Iterator[tuple[str, Mapping[str, 
         if doc_id in seen:
             raise DataFileError(f"{where}: document {doc_id} is there twice")
         seen.add(doc_id)
-        yield where, line
+        yield SampleLine(where, line, text)
     if len(seen) != expected:
         raise DataFileError(
             f"{path}: {len(seen)} samples, but the run answered {expected}; bring back the file "

@@ -122,5 +122,5 @@ def _set(plain: dict[str, Any], path: Sequence[str], value: Any) -> None:
 
 
 def _answers(folder: Path, task: str, expected: int) -> Iterator[Answer]:
-    for where, line in sample_lines(folder / "samples" / f"{task}.jsonl", expected):
+    for where, line, _ in sample_lines(folder / "samples" / f"{task}.jsonl", expected):
         yield answer_of(line, task, where)
