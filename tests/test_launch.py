@@ -285,39 +285,26 @@ def test_equal_runs_are_kept_apart(xpe: Runner) -> None:
     assert "under way" in err
 
 
-def test_interrupt_keeps_what_is_done(xpe: Runner) -> None:
-    """Ctrl-C ends the batch under way and is code 130; the next run repeats no batch."""
+@pytest.mark.parametrize(
+    ("number", "said", "most"),
+    [(signal.SIGINT, "stopping", 24), (signal.SIGTERM, "interrupted", 25)],
+)
+def test_interrupt_keeps_what_is_done(xpe: Runner, number: int, said: str, most: int) -> None:
+    """Code 130; Ctrl-C ends the batch under way, SIGTERM at once; no stored batch is repeated."""
     xpe.seconds = 0.1
     job = xpe.start("task=capitals_en")
     while len(xpe.batches()) < 4:
         time.sleep(0.02)
-    job.send_signal(signal.SIGINT)
+    job.send_signal(number)
     _, err = job.communicate(timeout=60)
     xpe.seconds = 0
     code, _, _ = xpe.run("task=capitals_en")
 
     assert job.returncode == 130
-    assert "stopping" in err
+    assert said in err
     assert "interrupted" in err
     assert code == 0
-    assert len(xpe.batches()) == 24
-
-
-def test_termination_ends_a_run_as_an_interrupt_does(xpe: Runner) -> None:
-    """SIGTERM, as a scheduler sends it, does not wait for a batch; all that is stored is kept."""
-    xpe.seconds = 0.1
-    job = xpe.start("task=capitals_en")
-    while len(xpe.batches()) < 4:
-        time.sleep(0.02)
-    job.send_signal(signal.SIGTERM)
-    _, err = job.communicate(timeout=60)
-    xpe.seconds = 0
-    code, _, _ = xpe.run("task=capitals_en")
-
-    assert job.returncode == 130
-    assert "interrupted" in err
-    assert code == 0
-    assert 24 <= len(xpe.batches()) <= 25  # but for the one under way
+    assert 24 <= len(xpe.batches()) <= most
 
 
 def test_a_second_interrupt_does_not_wait(xpe: Runner) -> None:
